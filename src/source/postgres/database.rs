@@ -1,0 +1,202 @@
+use std::time::Duration;
+
+use postgres_protocol::escape::escape_identifier;
+use secrecy::ExposeSecret;
+use tokio_postgres::Client;
+use tokio_postgres::types::ToSql;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{SourceError, SourceOptions, SslMode, tls};
+use crate::model::{RelationId, TableName};
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// An ordinary SQL session, for looking at the server and preparing it. Ends when dropped.
+pub struct Database {
+    client: Client,
+    server: String,
+}
+
+/// A table that the filters name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapturedTable {
+    /// Its object identifier.
+    pub id: RelationId,
+    /// Schema and name.
+    pub name: TableName,
+    /// Whether updates of it can be published without making the application's own updates
+    /// fail: it has a primary key, a replica identity index, or replica identity full.
+    pub usable_identity: bool,
+}
+
+impl CapturedTable {
+    /// The name as it enters SQL.
+    pub fn quoted(&self) -> String {
+        quoted(&self.name)
+    }
+}
+
+/// A table's name as it enters SQL.
+fn quoted(table: &TableName) -> String {
+    format!(
+        "{}.{}",
+        escape_identifier(&table.schema),
+        escape_identifier(&table.name)
+    )
+}
+
+impl Database {
+    /// Connects with the settings of the replication connection.
+    ///
+    /// # Errors
+    /// When the server cannot be reached or refuses the login.
+    pub async fn connect(options: &SourceOptions) -> Result<Self, SourceError> {
+        let server = format!("{}:{}", options.host, options.port);
+        let mut config = tokio_postgres::Config::new();
+        config
+            .host(&options.host)
+            .port(options.port)
+            .user(&options.user)
+            .dbname(&options.database)
+            .application_name("outboxd")
+            .connect_timeout(CONNECT_TIMEOUT)
+            .ssl_mode(match options.tls.mode {
+                SslMode::Disable => tokio_postgres::config::SslMode::Disable,
+                SslMode::Prefer => tokio_postgres::config::SslMode::Prefer,
+                SslMode::Require | SslMode::VerifyFull => tokio_postgres::config::SslMode::Require,
+            });
+        if let Some(password) = &options.password {
+            config.password(password.expose_secret());
+        }
+        let tls = MakeRustlsConnect::new(tls::client_config(&options.tls)?.as_ref().clone());
+        let (client, connection) = config
+            .connect(tls)
+            .await
+            .map_err(|error| SourceError::from_client("connecting", &server, error))?;
+        // Ends when the client is dropped; an error shows in the query that meets it.
+        tokio::spawn(connection);
+        Ok(Self { client, server })
+    }
+
+    /// Refuses a server whose log carries no logical changes.
+    ///
+    /// # Errors
+    /// When `wal_level` is not `logical`, or it cannot be asked.
+    pub async fn check_wal_level(&self) -> Result<(), SourceError> {
+        let level: String = self.setting("wal_level").await?;
+        if level == "logical" {
+            return Ok(());
+        }
+        Err(SourceError::Unusable(format!(
+            "the server at {} has wal_level={level}, and logical replication needs wal_level=logical; as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server",
+            self.server
+        )))
+    }
+
+    /// The server's `wal_sender_timeout` for this role, `None` where it is switched off.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub async fn wal_sender_timeout(&self) -> Result<Option<Duration>, SourceError> {
+        let millis: String = self.setting("wal_sender_timeout").await?;
+        Ok(millis
+            .parse()
+            .ok()
+            .filter(|millis| *millis > 0)
+            .map(Duration::from_millis))
+    }
+
+    /// A setting's value in its base unit.
+    async fn setting(&self, name: &str) -> Result<String, SourceError> {
+        let row = self
+            .query_one(
+                "reading a setting",
+                "SELECT setting FROM pg_catalog.pg_settings WHERE name = $1",
+                &[&name],
+            )
+            .await?;
+        Ok(row.get(0))
+    }
+
+    /// Every table and partitioned table of the database that could be an outbox; the filters
+    /// choose among them.
+    ///
+    /// # Errors
+    /// When the catalog cannot be read.
+    pub async fn tables(&self) -> Result<Vec<CapturedTable>, SourceError> {
+        let rows = self
+            .query(
+                "listing tables",
+                "SELECT c.oid, n.nspname, c.relname,
+                        c.relreplident = 'f' OR EXISTS (
+                            SELECT FROM pg_catalog.pg_index i
+                            WHERE i.indrelid = c.oid AND i.indisvalid
+                              AND (c.relreplident = 'd' AND i.indisprimary
+                                   OR c.relreplident = 'i' AND i.indisreplident))
+                 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+                 WHERE c.relkind IN ('r', 'p') AND c.relpersistence = 'p'
+                 ORDER BY n.nspname, c.relname",
+                &[],
+            )
+            .await?;
+        Ok(rows
+            .iter()
+            .map(|row| CapturedTable {
+                id: RelationId(row.get(0)),
+                name: TableName {
+                    schema: row.get(1),
+                    name: row.get(2),
+                },
+                usable_identity: row.get(3),
+            })
+            .collect())
+    }
+
+    /// Counts a table's rows, but not further than `limit`, which a huge table could take long.
+    ///
+    /// # Errors
+    /// When the role may not read the table.
+    pub async fn count_rows(&self, table: &CapturedTable, limit: i64) -> Result<i64, SourceError> {
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT FROM {} LIMIT $1) AS counted",
+            table.quoted()
+        );
+        Ok(self
+            .query_one("counting the outbox table's rows", &sql, &[&limit])
+            .await?
+            .get(0))
+    }
+
+    /// Runs a statement that returns no rows.
+    pub(super) async fn execute(&self, doing: &'static str, sql: &str) -> Result<(), SourceError> {
+        self.client
+            .batch_execute(sql)
+            .await
+            .map_err(|error| SourceError::from_client(doing, &self.server, error))
+    }
+
+    pub(super) async fn query(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>, SourceError> {
+        self.client
+            .query(sql, parameters)
+            .await
+            .map_err(|error| SourceError::from_client(doing, &self.server, error))
+    }
+
+    pub(super) async fn query_one(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<tokio_postgres::Row, SourceError> {
+        self.client
+            .query_one(sql, parameters)
+            .await
+            .map_err(|error| SourceError::from_client(doing, &self.server, error))
+    }
+}

@@ -1,0 +1,31 @@
+//! PostgreSQL as a source: a logical replication slot read through pgoutput.
+//!
+//! Two kinds of session are used. *Ordinary SQL* ([`Database`], tokio-postgres) looks at and
+//! prepares the publication and the slot and reads the catalog. The *replication connection*
+//! ([`ReplicationStream`], our own on postgres-protocol, since no client library speaks
+//! CopyBoth) carries the log one way and positions the other.
+
+mod auth;
+mod catalog;
+mod connection;
+mod database;
+mod error;
+mod frame;
+mod options;
+pub mod pgoutput;
+mod publication;
+mod slot;
+mod stream;
+mod table_filter;
+mod tls;
+pub mod walmsg;
+
+pub use catalog::{ColumnFacts, TableFacts};
+pub use database::{CapturedTable, Database};
+pub use error::SourceError;
+pub use frame::Inbound;
+pub use options::{PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions};
+pub use publication::{PublicationChange, ensure_publication};
+pub use slot::{SlotState, create_slot, find_slot};
+pub use stream::{ReplicationStream, StreamEvent};
+pub use table_filter::{TableFilter, TableFilterError};

@@ -1,0 +1,144 @@
+use std::sync::Arc;
+
+use postgres_protocol::authentication::sasl::ChannelBinding;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use x509_cert::der::Decode;
+use x509_cert::der::oid::db::rfc5912::{
+    ECDSA_WITH_SHA_256, ECDSA_WITH_SHA_384, SHA_1_WITH_RSA_ENCRYPTION, SHA_256_WITH_RSA_ENCRYPTION,
+    SHA_384_WITH_RSA_ENCRYPTION, SHA_512_WITH_RSA_ENCRYPTION,
+};
+
+use super::{SourceError, SslMode, TlsOptions};
+
+/// The rustls settings that `database.sslmode` asks for.
+///
+/// # Errors
+/// When the certificate file cannot be read or holds no certificate, or the system has no
+/// authorities to trust.
+pub(super) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, SourceError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| SourceError::Tls(format!("TLS cannot be set up: {error}")))?;
+    let config = match options.mode {
+        SslMode::VerifyFull => builder
+            .with_root_certificates(roots(options)?)
+            .with_no_client_auth(),
+        SslMode::Disable | SslMode::Prefer | SslMode::Require => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(EncryptOnly(provider)))
+            .with_no_client_auth(),
+    };
+    Ok(Arc::new(config))
+}
+
+fn roots(options: &TlsOptions) -> Result<RootCertStore, SourceError> {
+    let mut roots = RootCertStore::empty();
+    match &options.root_cert {
+        Some(path) => {
+            let refuse = |why: String| {
+                SourceError::Tls(format!(
+                    "database.sslrootcert: {} {why}; give a PEM file with the certificates of the authorities to trust",
+                    path.display()
+                ))
+            };
+            let certificates = CertificateDer::pem_file_iter(path)
+                .and_then(|found| found.collect::<Result<Vec<_>, _>>())
+                .map_err(|error| refuse(format!("cannot be read: {error}")))?;
+            if certificates.is_empty() {
+                return Err(refuse("holds no certificate".to_owned()));
+            }
+            for certificate in certificates {
+                roots.add(certificate).map_err(|error| {
+                    refuse(format!("holds a certificate that cannot be used: {error}"))
+                })?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err(SourceError::Tls(
+                    "database.sslmode=verify-full, but this system has no certificate authorities; install ca-certificates or set database.sslrootcert".to_owned(),
+                ));
+            }
+        }
+    }
+    Ok(roots)
+}
+
+/// Channel binding data for SCRAM-SHA-256-PLUS: the hash of the server's certificate
+/// (`tls-server-end-point`, RFC 5929 section 4.1).
+///
+/// `None` when the certificate's signature algorithm has no single hash (Ed25519 …); then
+/// plain SCRAM-SHA-256 is used.
+pub(super) fn channel_binding(certificate: &CertificateDer<'_>) -> Option<ChannelBinding> {
+    let algorithm = x509_cert::Certificate::from_der(certificate)
+        .ok()?
+        .signature_algorithm
+        .oid;
+    let digest = match algorithm {
+        // RFC 5929: where the certificate is signed with MD5 or SHA-1, SHA-256 is used instead.
+        SHA_1_WITH_RSA_ENCRYPTION | SHA_256_WITH_RSA_ENCRYPTION | ECDSA_WITH_SHA_256 => {
+            Sha256::digest(certificate).to_vec()
+        }
+        SHA_384_WITH_RSA_ENCRYPTION | ECDSA_WITH_SHA_384 => Sha384::digest(certificate).to_vec(),
+        SHA_512_WITH_RSA_ENCRYPTION => Sha512::digest(certificate).to_vec(),
+        _ => return None,
+    };
+    Some(ChannelBinding::tls_server_end_point(digest))
+}
+
+/// Encrypts without asking who answers, which is what `require` means in libpq and pgjdbc.
+/// The handshake's signatures are still checked.
+#[derive(Debug)]
+struct EncryptOnly(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for EncryptOnly {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
