@@ -1,0 +1,109 @@
+//! The second stage: from the raw keys to what each module is given.
+
+mod converters;
+mod kafka;
+mod router;
+mod source;
+
+use super::raw::RawConfig;
+use super::reader::Reader;
+use super::report::Report;
+use super::transforms::Transforms;
+use super::{Config, ContextHeaders, Delivery, check};
+use crate::sink::SinkOptions;
+
+const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
+/// What `max.queue.size.in.bytes` is when nothing is said: rule R5's bound.
+const DEFAULT_QUEUE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Everything at once, so that all problems are found in one go. `file_name` names a connector
+/// that does not name itself.
+pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> Option<Config> {
+    let mut reader = Reader::new(raw, report);
+    let reader = &mut reader;
+    connector_class(reader);
+    let transforms = Transforms::read(reader);
+    let name = reader.text("name").unwrap_or(file_name).to_owned();
+    let topic_prefix = reader
+        .required(
+            "topic.prefix",
+            "write the source's logical name, such as claims-db",
+        )
+        .map(str::to_owned);
+    let context_headers = reader.boolean("extended.headers.enabled");
+    let source = source::options(reader);
+    let router = router::options(reader, transforms.outbox());
+    let convert = converters::options(reader);
+    let sink = sink(reader);
+    let delivery = delivery(reader);
+    check::check(raw, &transforms, report);
+
+    let topic_prefix = topic_prefix?;
+    let logical_name = topic_prefix.clone();
+    Some(Config {
+        name,
+        source: source?,
+        router: router?,
+        convert: convert?,
+        context_headers: context_headers?.then_some(ContextHeaders { logical_name }),
+        topic_prefix,
+        sink: sink?,
+        delivery: delivery?,
+    })
+}
+
+fn connector_class(reader: &mut Reader<'_>) {
+    let remedy = format!("write connector.class={CONNECTOR}");
+    match reader.required("connector.class", &remedy) {
+        None | Some(CONNECTOR | "PostgresConnector") => {}
+        Some(_) => {
+            let what = format!(
+                "the connector {} is not supported",
+                reader.shown("connector.class")
+            );
+            reader.problem("connector.class", what, remedy);
+        }
+    }
+}
+
+fn sink(reader: &mut Reader<'_>) -> Option<SinkOptions> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Kafka,
+        Stdout,
+        Null,
+    }
+    let kinds = [
+        ("kafka", Ok(Kind::Kafka)),
+        ("stdout", Ok(Kind::Stdout)),
+        ("null", Ok(Kind::Null)),
+    ];
+    match reader.choice("outboxd.sink.type", &kinds)? {
+        Kind::Kafka => kafka::options(reader).map(SinkOptions::Kafka),
+        Kind::Stdout => Some(SinkOptions::Stdout),
+        Kind::Null => Some(SinkOptions::Null),
+    }
+}
+
+fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    /// A queue that cannot be counted in 31 bits is a mistake, and Debezium's is a Java `int`.
+    const MOST_EVENTS: u64 = 2_147_483_647;
+    let events = reader.number("max.queue.size", 1..=MOST_EVENTS).map(count);
+    let bytes = reader.number("max.queue.size.in.bytes", 0..=u64::MAX);
+    let bytes = bytes
+        .map(|bytes| {
+            if bytes == 0 {
+                DEFAULT_QUEUE_BYTES
+            } else {
+                bytes
+            }
+        })
+        .map(count);
+    let shutdown_timeout = reader.milliseconds("outboxd.shutdown.timeout.ms", 0);
+    Some(Delivery {
+        max_queue_size: events?,
+        max_queue_bytes: bytes?,
+        shutdown_timeout: shutdown_timeout?,
+    })
+}
