@@ -1,0 +1,7 @@
+//! The `outboxd` program; everything it does is in the library.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outboxd::cli::main()
+}

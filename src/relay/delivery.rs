@@ -1,0 +1,120 @@
+use std::sync::Arc;
+
+use super::ack::{AckWindow, Limits};
+use super::error::RelayError;
+use crate::config::Delivery as DeliveryConfig;
+use crate::model::{ConfirmedLsn, Lsn, OutgoingRecord, Sequence};
+use crate::sink::{Report, Reports, Sink, SinkError, SinkOptions};
+
+/// One producer with everything that is known of its records: the sink, its reports, and the
+/// window of what is not acknowledged yet. They live and die together (rule R3).
+pub(super) struct Delivery {
+    sink: Sink,
+    reports: Arc<Reports>,
+    window: AckWindow,
+    /// The number of a record the sink had no room for, to be used when it is tried again.
+    numbered: Option<Sequence>,
+    /// Reports being handled; empty between calls, kept for its capacity.
+    handling: Vec<Report>,
+}
+
+impl Delivery {
+    pub(super) fn open(options: &SinkOptions, limits: &DeliveryConfig) -> Result<Self, SinkError> {
+        let reports = Arc::new(Reports::default());
+        Ok(Self {
+            sink: Sink::open(options, Arc::clone(&reports))?,
+            reports,
+            window: AckWindow::new(Limits {
+                events: limits.max_queue_size,
+                bytes: limits.max_queue_bytes,
+            }),
+            numbered: None,
+            handling: Vec::new(),
+        })
+    }
+
+    /// A transaction begins.
+    pub(super) fn begin(&mut self) -> Result<(), RelayError> {
+        Ok(self.window.begin()?)
+    }
+
+    /// The transaction ends; `end` may be confirmed once all before it is acknowledged.
+    pub(super) fn commit(&mut self, end: Lsn) -> Result<(), RelayError> {
+        Ok(self.window.commit(end)?)
+    }
+
+    /// A keepalive says that nothing for us lies before `wal_end` but what we were sent.
+    pub(super) fn idle(&mut self, wal_end: Lsn) {
+        self.window.idle_position(wal_end);
+    }
+
+    /// Hands the record over if there is room for it.
+    pub(super) fn try_enqueue(
+        &mut self,
+        size: usize,
+        record: &OutgoingRecord<'_>,
+    ) -> Result<bool, RelayError> {
+        let sequence = match self.numbered.take() {
+            Some(sequence) => sequence,
+            None if self.window.has_room(size) => self.window.enqueue(size)?,
+            None => return Ok(false),
+        };
+        match self.sink.enqueue(sequence, record) {
+            Ok(()) => Ok(true),
+            Err(SinkError::Full) => {
+                self.numbered = Some(sequence);
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until a delivery was reported. Cancel-safe.
+    pub(super) async fn reported(&self) {
+        self.reports.arrived().await;
+    }
+
+    /// Enters all waiting reports into the window.
+    ///
+    /// # Errors
+    /// The first record that failed for good.
+    pub(super) fn collect(&mut self) -> Result<(), RelayError> {
+        self.reports.take(&mut self.handling);
+        for report in self.handling.drain(..) {
+            match report.outcome {
+                Ok(()) => self.window.acknowledge(report.sequence)?,
+                Err(failure) => {
+                    self.window.fail(report.sequence);
+                    return Err(SinkError::Refused(failure).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything before this is acknowledged.
+    pub(super) fn confirmed(&self) -> ConfirmedLsn {
+        self.window.confirmed()
+    }
+
+    /// How many records are not acknowledged yet.
+    pub(super) fn in_flight(&self) -> usize {
+        self.window.in_flight()
+    }
+
+    /// Whether stopping now would cut a transaction whose events are partly handed over, so
+    /// that they would be sent twice.
+    pub(super) fn is_inside_sent_transaction(&self) -> bool {
+        self.window.in_transaction() && self.window.open_events() > 0
+    }
+
+    /// Gives the producer up. What it has not delivered is thrown away; it comes again.
+    pub(super) async fn close(self) {
+        let sink = self.sink;
+        // Ending the client's threads can take a while when a broker does not answer.
+        let closing = tokio::task::spawn_blocking(move || sink.close());
+        if closing.await.is_err() {
+            tracing::error!("Closing the sink failed.");
+        }
+    }
+}

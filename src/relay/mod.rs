@@ -1,0 +1,23 @@
+//! The relay: one task per connector that reads, decodes, routes, converts and enqueues,
+//! and confirms to the server what the broker has acknowledged.
+//!
+//! [`run`] supervises attempts; an attempt prepares publication and slot (`prepare`), then
+//! runs the `pipeline` until it is stopped or something breaks. The rule the product exists
+//! for, confirm after acknowledgement, lives in `ack`.
+
+pub mod ack;
+mod backoff;
+mod delivery;
+mod error;
+mod feedback;
+mod pipeline;
+mod prepare;
+mod seldom;
+mod stop;
+mod supervise;
+mod translate;
+mod upstream;
+
+pub use error::{RelayError, RunError};
+pub use stop::Stop;
+pub use supervise::run;

@@ -1,0 +1,214 @@
+use std::time::Instant;
+
+use tokio::time::sleep_until;
+
+use super::delivery::Delivery;
+use super::error::RelayError;
+use super::seldom::Seldom;
+use super::stop::Stop;
+use super::translate::Translator;
+use super::upstream::Upstream;
+use crate::model::{Lsn, OutgoingRecord, Relation, RelationId};
+use crate::router::OnUpdate;
+use crate::source::postgres::pgoutput::{self, Message};
+use crate::source::postgres::walmsg::{self, WalMessage};
+use crate::source::postgres::{
+    Database, Inbound, SourceError, SourceOptions, StreamEvent, TableFacts,
+};
+
+/// One connection's worth of relaying: read once, handle all of it, read again.
+///
+/// A single task does all of it in order (rule R3), so there is nothing to hand over and
+/// nothing to lock but the delivery reports.
+pub(super) struct Pipeline<'c> {
+    pub(super) options: &'c SourceOptions,
+    pub(super) on_update: OnUpdate,
+    pub(super) upstream: Upstream,
+    pub(super) delivery: &'c mut Delivery,
+    pub(super) translator: Translator,
+    pub(super) stop: &'c Stop,
+    pub(super) transaction: Option<Lsn>,
+    pub(super) updates: Seldom,
+}
+
+impl Pipeline<'_> {
+    /// Relays until asked to stop, then lets what is in flight arrive and ends cleanly.
+    ///
+    /// # Errors
+    /// Whatever breaks the stream or the producer. What was not confirmed comes again.
+    pub(super) async fn run(mut self, mut inbound: Inbound) -> Result<(), RelayError> {
+        loop {
+            while let Some(data) = self.upstream.data(&inbound)? {
+                self.handle(data).await?;
+                inbound
+                    .consume_copy_data()
+                    .map_err(|source| SourceError::Protocol {
+                        doing: "reading the replication stream",
+                        what: source.to_string(),
+                    })?;
+                if self.may_stop() {
+                    return self.finish(inbound).await;
+                }
+            }
+            match self.upstream.event(&mut inbound)? {
+                StreamEvent::NeedsMore => {}
+                StreamEvent::Passed => continue,
+                StreamEvent::Ended => return Err(RelayError::StreamEnded),
+            }
+            self.delivery.collect()?;
+            self.upstream
+                .report_if_due(self.delivery.confirmed())
+                .await?;
+            if self.may_stop() {
+                return self.finish(inbound).await;
+            }
+            let stopping = self.stop.is_requested();
+            // Every branch is cancel-safe; what they find is handled above, in the next turn.
+            tokio::select! {
+                biased;
+                () = self.stop.requested(), if !stopping => {}
+                () = self.stop.overdue(), if stopping => return Err(RelayError::Overdue),
+                () = self.delivery.reported() => {}
+                () = sleep_until(self.upstream.due_at(self.delivery.confirmed())) => {}
+                received = self.upstream.receive(&mut inbound) => received?,
+            }
+        }
+    }
+
+    /// Whether to stop here: asked to, and not in the middle of a transaction whose events are
+    /// partly sent already.
+    fn may_stop(&self) -> bool {
+        self.stop.is_requested() && !self.delivery.is_inside_sent_transaction()
+    }
+
+    async fn handle(&mut self, data: &[u8]) -> Result<(), RelayError> {
+        match walmsg::parse(data).map_err(SourceError::from)? {
+            WalMessage::XLogData(message) => self.change(message.data).await,
+            WalMessage::Keepalive(keepalive) => {
+                // What has arrived meanwhile may be all that was in flight.
+                self.delivery.collect()?;
+                self.delivery.idle(keepalive.wal_end);
+                if keepalive.reply_requested {
+                    self.upstream.asked();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn change(&mut self, data: &[u8]) -> Result<(), RelayError> {
+        match pgoutput::decode(data).map_err(SourceError::from)? {
+            Message::Begin(begin) => {
+                self.transaction = Some(begin.final_lsn);
+                self.delivery.begin()
+            }
+            Message::Commit(commit) => {
+                self.transaction = None;
+                self.delivery.commit(commit.end_lsn)
+            }
+            Message::Relation { relation, .. } => self.relation(&relation).await,
+            Message::Insert { relation, row } => {
+                let commit_lsn = self.transaction.unwrap_or_default();
+                match self.translator.record(relation, &row, commit_lsn)? {
+                    Some(translated) => {
+                        let record = translated.record();
+                        deliver(&mut self.upstream, self.delivery, self.stop, &record).await
+                    }
+                    None => Ok(()),
+                }
+            }
+            Message::Update { relation, .. } => self.update(relation),
+            // Deleting events is housekeeping. Truncating is too, and our own publications
+            // do not even publish it. The rest has no meaning for an outbox.
+            Message::Delete { .. }
+            | Message::Truncate { .. }
+            | Message::Type { .. }
+            | Message::Origin { .. }
+            | Message::Logical(_) => Ok(()),
+        }
+    }
+
+    /// Takes a table's new shape, with the catalog's help where the converters need it.
+    async fn relation(&mut self, relation: &Relation) -> Result<(), RelayError> {
+        let facts = if self.translator.needs_facts(relation)? {
+            let options = self.options;
+            let asking = async {
+                let database = Database::connect(options).await?;
+                database.table_facts(relation.id).await
+            };
+            let confirmed = self.delivery.confirmed();
+            self.upstream.report_while(confirmed, asking).await?
+        } else {
+            TableFacts::default()
+        };
+        self.translator.relation(relation, &facts)
+    }
+
+    /// An event that changes after it was written is a mistake of the application
+    /// (`EventRouterDelegate`, `table.op.invalid.behavior`).
+    fn update(&mut self, relation: RelationId) -> Result<(), RelayError> {
+        let Some(table) = self.translator.outbox_name(relation)? else {
+            return Ok(());
+        };
+        if self.on_update == OnUpdate::Fatal {
+            return Err(RelayError::Updated {
+                table: table.clone(),
+                lsn: self.transaction.unwrap_or_default(),
+            });
+        }
+        if let Some(count) = self.updates.due(Instant::now()) {
+            let said = format!(
+                "Rows of the outbox table {table} were updated ({count} since this was last said). Events are only ever inserted; the updates are not sent."
+            );
+            match self.on_update {
+                OnUpdate::Error => tracing::error!("{said}"),
+                OnUpdate::Warn | OnUpdate::Fatal => tracing::warn!("{said}"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets what is in flight arrive, reports the last position and ends the stream.
+    async fn finish(mut self, inbound: Inbound) -> Result<(), RelayError> {
+        while self.delivery.in_flight() > 0 {
+            wait_for_reports(&mut self.upstream, self.delivery, self.stop).await?;
+        }
+        let confirmed = self.delivery.confirmed();
+        let ending = self.upstream.finish(inbound, confirmed);
+        tokio::select! {
+            outcome = ending => Ok(outcome?),
+            () = self.stop.overdue() => Err(RelayError::Overdue),
+        }
+    }
+}
+
+/// Hands a record over, waiting for room as long as it takes. Meanwhile the socket is not read,
+/// which holds the server back, but positions go on being reported (rule R5).
+async fn deliver(
+    upstream: &mut Upstream,
+    delivery: &mut Delivery,
+    stop: &Stop,
+    record: &OutgoingRecord<'_>,
+) -> Result<(), RelayError> {
+    let size = record.size();
+    while !delivery.try_enqueue(size, record)? {
+        wait_for_reports(upstream, delivery, stop).await?;
+    }
+    Ok(())
+}
+
+/// Waits until deliveries were reported or a report to the server is due.
+async fn wait_for_reports(
+    upstream: &mut Upstream,
+    delivery: &mut Delivery,
+    stop: &Stop,
+) -> Result<(), RelayError> {
+    tokio::select! {
+        biased;
+        () = delivery.reported() => {}
+        () = sleep_until(upstream.due_at(delivery.confirmed())) => {}
+        () = stop.overdue() => return Err(RelayError::Overdue),
+    }
+    delivery.collect()?;
+    Ok(upstream.report_if_due(delivery.confirmed()).await?)
+}

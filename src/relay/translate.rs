@@ -1,0 +1,248 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::error::{ColumnProblem, EventProblem, RelayError};
+use super::prepare::includes;
+use crate::convert::{self, Encoder, Piece, Schema};
+use crate::model::{
+    Header, Lsn, OutgoingRecord, Relation, RelationId, Row, TableName, TopicName, Value,
+};
+use crate::router::{self, Plan, Router};
+use crate::source::postgres::{TableFacts, TableFilter};
+
+/// An arena grown for one large value is given back.
+const KEEP_BYTES: usize = 1024 * 1024;
+
+/// Turns outbox rows into records: the router says what goes where, the converters say in
+/// which bytes.
+pub(super) struct Translator {
+    router: Router,
+    converters: convert::Options,
+    filter: TableFilter,
+    /// Headers that every record begins with.
+    context_headers: Vec<(String, Option<Vec<u8>>)>,
+    tables: HashMap<RelationId, Table>,
+    arena: Vec<u8>,
+}
+
+/// What is known of a table of the stream.
+enum Table {
+    Outbox(Box<OutboxTable>),
+    /// Published too, but no outbox of ours.
+    Foreign,
+}
+
+struct OutboxTable {
+    name: TableName,
+    plan: Plan,
+    key: Encoder,
+    value: Encoder,
+    /// One a header, in the plan's order: the id, then the placed ones.
+    headers: Vec<Encoder>,
+}
+
+/// A record whose parts are borrowed from the row and from the translator.
+pub(super) struct Translated<'a> {
+    topic: Arc<TopicName>,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+    headers: SmallVec<[Header<'a>; 12]>,
+}
+
+impl Translated<'_> {
+    pub(super) fn record(&self) -> OutgoingRecord<'_> {
+        OutgoingRecord {
+            topic: self.topic.as_str(),
+            key: self.key,
+            value: self.value,
+            headers: &self.headers,
+        }
+    }
+}
+
+impl Translator {
+    /// `context_headers` are written by the header converter like any other.
+    pub(super) fn new(
+        router: router::Options,
+        converters: convert::Options,
+        filter: TableFilter,
+        context_headers: &[(&str, String)],
+    ) -> Result<Self, convert::ConvertError> {
+        let encoder = converters.header.encoder(&Schema::text())?;
+        let mut encoded = Vec::with_capacity(context_headers.len());
+        for (name, value) in context_headers {
+            let mut arena = Vec::new();
+            let piece = encoder.encode(Value::Text(value.as_bytes()), &mut arena)?;
+            encoded.push(((*name).to_owned(), piece.bytes(&arena).map(<[u8]>::to_vec)));
+        }
+        Ok(Self {
+            router: Router::new(router),
+            converters,
+            filter,
+            context_headers: encoded,
+            tables: HashMap::new(),
+            arena: Vec::new(),
+        })
+    }
+
+    /// Whether this table's shape needs facts that only the catalog has (rule R6).
+    pub(super) fn needs_facts(&self, relation: &Relation) -> Result<bool, RelayError> {
+        let converters = [
+            &self.converters.key,
+            &self.converters.value,
+            &self.converters.header,
+        ];
+        let any_needs = converters
+            .iter()
+            .any(|converter| converter.needs_nullability());
+        Ok(any_needs && includes(&self.filter, &relation.table)?)
+    }
+
+    /// Takes a table's shape, from here on in the stream.
+    pub(super) fn relation(
+        &mut self,
+        relation: &Relation,
+        facts: &TableFacts,
+    ) -> Result<(), RelayError> {
+        let table = if includes(&self.filter, &relation.table)? {
+            Table::Outbox(Box::new(self.outbox(relation, facts)?))
+        } else {
+            Table::Foreign
+        };
+        self.tables.insert(relation.id, table);
+        Ok(())
+    }
+
+    /// The outbox table that `id` stands for; `None` for a table that is none of ours.
+    ///
+    /// # Errors
+    /// When the stream has not described the table.
+    pub(super) fn outbox_name(&self, id: RelationId) -> Result<Option<&TableName>, RelayError> {
+        match self.tables.get(&id) {
+            Some(Table::Outbox(table)) => Ok(Some(&table.name)),
+            Some(Table::Foreign) => Ok(None),
+            None => Err(undescribed(id)),
+        }
+    }
+
+    /// The record for an inserted row; `None` for a table that is none of ours.
+    ///
+    /// # Errors
+    /// When the event cannot be sent as it is, or the stream has not described the table.
+    pub(super) fn record<'a>(
+        &'a mut self,
+        id: RelationId,
+        row: &'a Row<'_>,
+        commit_lsn: Lsn,
+    ) -> Result<Option<Translated<'a>>, RelayError> {
+        let table = match self.tables.get(&id) {
+            Some(Table::Outbox(table)) => table,
+            Some(Table::Foreign) => return Ok(None),
+            None => return Err(undescribed(id)),
+        };
+        self.arena.clear();
+        if self.arena.capacity() > KEEP_BYTES {
+            self.arena = Vec::new();
+        }
+        let blame = |why: EventProblem| RelayError::Event {
+            event: event_id(table, row),
+            table: table.name.clone(),
+            lsn: commit_lsn,
+            why,
+        };
+        let routed = self
+            .router
+            .route(&table.plan, row)
+            .map_err(|why| blame(why.into()))?;
+
+        let arena = &mut self.arena;
+        let mut encode = |encoder: &Encoder, value: Value<'a>| {
+            encoder
+                .encode(value, arena)
+                .map_err(|why| blame(why.into()))
+        };
+        let key = encode(&table.key, routed.key)?;
+        let value = encode(&table.value, routed.value)?;
+        let mut headers: SmallVec<[(&'a str, Piece<'a>); 8]> = SmallVec::new();
+        for ((name, value), encoder) in routed.headers().zip(&table.headers) {
+            headers.push((name, encode(encoder, value)?));
+        }
+
+        // The arena is complete: pieces can be looked up in it.
+        let arena = self.arena.as_slice();
+        let context = self.context_headers.iter().map(|(name, value)| Header {
+            name,
+            value: value.as_deref(),
+        });
+        let own = headers.iter().map(|(name, piece)| Header {
+            name,
+            value: piece.bytes(arena),
+        });
+        Ok(Some(Translated {
+            topic: routed.topic,
+            key: key.bytes(arena),
+            value: value.bytes(arena),
+            headers: context.chain(own).collect(),
+        }))
+    }
+
+    fn outbox(&self, relation: &Relation, facts: &TableFacts) -> Result<OutboxTable, RelayError> {
+        let plan = self
+            .router
+            .plan(relation)
+            .map_err(|source| RelayError::Plan {
+                table: relation.table.clone(),
+                source,
+            })?;
+        let encoder = |converter: &convert::Converter, index: usize| {
+            let Some(column) = relation.columns.get(index) else {
+                return Err(undescribed(relation.id));
+            };
+            let known = facts.column(&column.name);
+            let refuse = |source: ColumnProblem| RelayError::Column {
+                table: relation.table.clone(),
+                column: column.name.clone(),
+                source,
+            };
+            if converter.needs_nullability() && known.is_some_and(|known| known.constant_default) {
+                return Err(refuse(ColumnProblem::ConstantDefault));
+            }
+            let not_null = known.is_some_and(|known| known.not_null);
+            let schema =
+                Schema::of_column(column.type_oid, not_null).map_err(|why| refuse(why.into()))?;
+            converter.encoder(&schema).map_err(|why| refuse(why.into()))
+        };
+        Ok(OutboxTable {
+            name: relation.table.clone(),
+            key: encoder(&self.converters.key, plan.key_column())?,
+            value: encoder(&self.converters.value, plan.payload_column())?,
+            headers: plan
+                .headers()
+                .iter()
+                .map(|header| encoder(&self.converters.header, header.column))
+                .collect::<Result<_, _>>()?,
+            plan,
+        })
+    }
+}
+
+/// The event's id for a message, which is no payload and no secret.
+fn event_id(table: &OutboxTable, row: &Row<'_>) -> String {
+    match row.get(table.plan.id_column()) {
+        Some(Value::Text(id)) => String::from_utf8_lossy(id).into_owned(),
+        _ => "without id".to_owned(),
+    }
+}
+
+fn undescribed(id: RelationId) -> RelayError {
+    crate::source::postgres::SourceError::Protocol {
+        doing: "reading the replication stream",
+        what: format!(
+            "a row of table {} came before the table's description",
+            id.0
+        ),
+    }
+    .into()
+}

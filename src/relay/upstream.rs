@@ -1,0 +1,90 @@
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::error::RelayError;
+use super::feedback::Feedback;
+use crate::model::ConfirmedLsn;
+use crate::source::postgres::{Inbound, ReplicationStream, SourceError, StreamEvent};
+
+/// The stream together with what is owed to the server on it.
+pub(super) struct Upstream {
+    stream: ReplicationStream,
+    feedback: Feedback,
+}
+
+impl Upstream {
+    pub(super) fn new(stream: ReplicationStream, interval: Duration) -> Self {
+        Self {
+            stream,
+            feedback: Feedback::new(interval, Instant::now()),
+        }
+    }
+
+    /// See [`ReplicationStream::data`].
+    pub(super) fn data<'a>(&self, inbound: &'a Inbound) -> Result<Option<&'a [u8]>, SourceError> {
+        self.stream.data(inbound)
+    }
+
+    /// See [`ReplicationStream::event`].
+    pub(super) fn event(&self, inbound: &mut Inbound) -> Result<StreamEvent, SourceError> {
+        self.stream.event(inbound)
+    }
+
+    /// The server wants an answer.
+    pub(super) fn asked(&mut self) {
+        self.feedback.asked();
+    }
+
+    /// See [`ReplicationStream::receive`]. Cancel-safe.
+    pub(super) async fn receive(&mut self, inbound: &mut Inbound) -> Result<(), SourceError> {
+        self.stream.receive(inbound).await
+    }
+
+    /// When the next report is due.
+    pub(super) fn due_at(&self, confirmed: ConfirmedLsn) -> Instant {
+        self.feedback.due_at(confirmed)
+    }
+
+    /// Makes a report if one is due.
+    pub(super) async fn report_if_due(
+        &mut self,
+        confirmed: ConfirmedLsn,
+    ) -> Result<(), SourceError> {
+        let now = Instant::now();
+        if now < self.feedback.due_at(confirmed) {
+            return Ok(());
+        }
+        let position = self.feedback.report(confirmed, now);
+        self.stream.send(position).await
+    }
+
+    /// Waits for something that is neither the stream nor the broker, and goes on reporting
+    /// meanwhile.
+    pub(super) async fn report_while<T>(
+        &mut self,
+        confirmed: ConfirmedLsn,
+        work: impl Future<Output = Result<T, SourceError>>,
+    ) -> Result<T, RelayError> {
+        tokio::pin!(work);
+        loop {
+            tokio::select! {
+                outcome = &mut work => return Ok(outcome?),
+                () = tokio::time::sleep_until(self.due_at(confirmed)) => {
+                    self.report_if_due(confirmed).await?;
+                }
+            }
+        }
+    }
+
+    /// See [`ReplicationStream::finish`].
+    pub(super) async fn finish(
+        mut self,
+        inbound: Inbound,
+        confirmed: ConfirmedLsn,
+    ) -> Result<(), SourceError> {
+        let position = self.feedback.report(confirmed, Instant::now());
+        self.stream.finish(inbound, position).await
+    }
+}
