@@ -1,0 +1,25 @@
+.DEFAULT_GOAL := help
+.PHONY: help build demo test lint latency
+
+help: ## lists these targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+build: ## the program, as target/release/outboxd
+	dev/install
+	cargo build --release
+
+demo: ## the outbox pattern step by step, on a real PostgreSQL and Kafka (about a minute)
+	@dev/demo
+
+test: ## all tests, on a real PostgreSQL and Kafka
+	dev/install
+	dev/with-services cargo test --release
+
+lint: ## format and clippy, without a warning
+	dev/install
+	cargo fmt --check
+	cargo clippy --release --all-targets -- -D warnings
+
+latency: ## time from commit to consumer at 100 transactions a second, median and p99
+	dev/install
+	dev/with-services cargo bench --bench latency
