@@ -1,0 +1,18 @@
+//! The real binary against a real PostgreSQL and a real Kafka, one file a promise.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod architecture;
+mod configuration;
+mod first_start;
+mod golden;
+mod log_positions;
+mod memory;
+mod restarts;
+mod routing;
+mod shutdown;
+mod sinks;
+mod sql_files;
+mod text_forms;
+mod tls;

@@ -1,0 +1,224 @@
+//! The real binary as a child process.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+use super::database::TestDatabase;
+use super::eventually;
+use super::services::{Services, scratch, signal};
+
+/// A configuration and where it lies; starts processes with it.
+pub struct Setup {
+    folder: PathBuf,
+    pub connector: Map<String, Value>,
+    pub worker: Option<String>,
+    pub arguments: Vec<String>,
+    services: Services,
+}
+
+impl Setup {
+    /// The exercise's connector on this database, with topics named after it.
+    pub fn of(database: &TestDatabase) -> Self {
+        let mut setup = Self::bare(database);
+        for (key, value) in [
+            ("table.include.list", "public.outbox"),
+            ("transforms", "outbox"),
+            (
+                "transforms.outbox.type",
+                "io.debezium.transforms.outbox.EventRouter",
+            ),
+            ("transforms.outbox.table.field.event.key", "aggregate_id"),
+            ("transforms.outbox.route.by.field", "aggregate_type"),
+            (
+                "transforms.outbox.table.fields.additional.placement",
+                "type:header:eventType",
+            ),
+            ("extended.headers.enabled", "false"),
+            ("snapshot.mode", "no_data"),
+        ] {
+            setup.set(key, value);
+        }
+        setup.set(
+            "transforms.outbox.route.topic.replacement",
+            &format!("{}.${{routedByValue}}.events", database.name),
+        );
+        setup
+    }
+
+    /// Only what reaches the database.
+    pub fn bare(database: &TestDatabase) -> Self {
+        let connector = json!({
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "database.hostname": "localhost",
+            "database.port": database.services.pg_port.to_string(),
+            "database.user": "postgres",
+            "database.password": "postgres",
+            "database.dbname": database.name,
+            "database.sslmode": "require",
+            "topic.prefix": "golden",
+            "plugin.name": "pgoutput",
+            "slot.name": database.name,
+            "publication.name": database.name,
+            "publication.autocreate.mode": "filtered",
+        });
+        let Value::Object(connector) = connector else {
+            unreachable!("an object is an object")
+        };
+        Self {
+            folder: scratch("outboxd"),
+            connector,
+            worker: None,
+            arguments: Vec::new(),
+            services: database.services.clone(),
+        }
+    }
+
+    pub fn set(&mut self, key: &str, value: &str) {
+        self.connector.insert(key.to_owned(), value.into());
+    }
+
+    /// The command with all its files written.
+    fn command(&self) -> Command {
+        let connector = self.folder.join("connector.json");
+        let content = json!({"name": "test", "config": self.connector});
+        std::fs::write(&connector, content.to_string()).expect("write the connector's file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outboxd"));
+        command
+            .args(["--log-format", "text", "run"])
+            .arg(&connector);
+        command
+            .arg("--set")
+            .arg(format!("bootstrap.servers={}", self.services.kafka));
+        if let Some(worker) = &self.worker {
+            let file = self.folder.join("worker.properties");
+            std::fs::write(&file, worker).expect("write the worker's file");
+            command.arg("--worker").arg(file);
+        }
+        command.args(&self.arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the process and does not wait for anything.
+    pub fn spawn(&self) -> Outboxd {
+        let file = |name: &str| {
+            File::options()
+                .create(true)
+                .append(true)
+                .open(self.folder.join(name))
+                .unwrap()
+        };
+        let child = self
+            .command()
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .expect("the binary starts");
+        Outboxd {
+            child,
+            folder: self.folder.clone(),
+            logged_before: std::fs::metadata(self.folder.join("stderr")).unwrap().len(),
+        }
+    }
+
+    /// Starts the process and waits until it streams.
+    pub async fn start(&self) -> Outboxd {
+        let mut outboxd = self.spawn();
+        outboxd.says("Streaming ").await;
+        outboxd
+    }
+
+    /// Runs the process to its end, which must come by itself; exit code and standard error.
+    pub fn fails(&self) -> (i32, String) {
+        let output = self.command().output().expect("the binary starts");
+        (
+            output.status.code().expect("it exits"),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    }
+}
+
+/// A running outboxd; killed when dropped.
+pub struct Outboxd {
+    child: Child,
+    folder: PathBuf,
+    logged_before: u64,
+}
+
+impl Outboxd {
+    /// What this process has logged.
+    pub fn log(&self) -> String {
+        let all = std::fs::read(self.folder.join("stderr")).expect("read the log");
+        let from = usize::try_from(self.logged_before).unwrap();
+        String::from_utf8_lossy(&all[from.min(all.len())..]).into_owned()
+    }
+
+    /// What was printed to standard output so far.
+    pub fn output(&self) -> String {
+        std::fs::read_to_string(self.folder.join("stdout")).expect("read the output")
+    }
+
+    /// Waits until the log contains `text`; fails at once when the process ends without.
+    pub async fn says(&mut self, text: &str) {
+        eventually(&format!("outboxd says '{text}'"), async || {
+            if self.log().contains(text) {
+                return Some(());
+            }
+            if let Some(status) = self.child.try_wait().unwrap() {
+                panic!(
+                    "outboxd ended with {status} and did not say '{text}':\n{}",
+                    self.log()
+                );
+            }
+            None
+        })
+        .await;
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(&self.child.id().to_string(), name);
+    }
+
+    /// SIGTERM, and the exit code it led to.
+    pub async fn stop(&mut self) -> i32 {
+        self.signal("TERM");
+        self.exit_code().await
+    }
+
+    /// Waits for the end.
+    pub async fn exit_code(&mut self) -> i32 {
+        eventually("outboxd ends", async || self.child.try_wait().unwrap())
+            .await
+            .code()
+            .expect("it ended by itself")
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("kill");
+        self.child.wait().expect("wait");
+    }
+
+    /// The most memory it has had resident, in KiB (`VmHWM`).
+    pub fn peak_memory_kib(&self) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
+        let line = status
+            .lines()
+            .find(|line| line.starts_with("VmHWM:"))
+            .expect("VmHWM");
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Outboxd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- outboxd's log\n{}", self.log());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

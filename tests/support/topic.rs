@@ -1,0 +1,192 @@
+//! An independent consumer: reads whole topics from the beginning.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{Headers, Message};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::PATIENCE;
+
+/// A record as it lies in Kafka.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    pub topic: String,
+    pub partition: i32,
+    pub offset: i64,
+    pub key: Option<Vec<u8>>,
+    pub value: Option<Vec<u8>>,
+    pub headers: Vec<(String, Option<Vec<u8>>)>,
+    /// Milliseconds since 1970.
+    pub timestamp: Option<i64>,
+}
+
+impl Record {
+    /// The header `id` as text.
+    pub fn id(&self) -> String {
+        self.header("id").expect("a header id")
+    }
+
+    pub fn header(&self, name: &str) -> Option<String> {
+        let (_, value) = self.headers.iter().find(|(found, _)| found == name)?;
+        Some(String::from_utf8(value.clone()?).expect("text"))
+    }
+
+    pub fn key_text(&self) -> String {
+        String::from_utf8(self.key.clone().expect("a key")).expect("text")
+    }
+
+    pub fn value_text(&self) -> String {
+        String::from_utf8(self.value.clone().expect("a value")).expect("text")
+    }
+}
+
+/// Reads a topic until `enough` says so.
+pub fn read_until(
+    kafka: &str,
+    topic: &str,
+    mut enough: impl FnMut(&[Record]) -> bool,
+) -> Vec<Record> {
+    let mut reader = Reader::open(kafka, topic);
+    let deadline = Instant::now() + PATIENCE;
+    let mut records = Vec::new();
+    while !enough(&records) {
+        assert!(
+            Instant::now() < deadline,
+            "read {} records of {topic}, and waited {PATIENCE:?} in vain for the rest",
+            records.len()
+        );
+        records.extend(reader.next(Duration::from_millis(200)));
+    }
+    records
+}
+
+/// Reads everything the topic holds now.
+pub fn read_all(kafka: &str, topic: &str) -> Vec<Record> {
+    let mut reader = Reader::open(kafka, topic);
+    let ends: Vec<i64> = reader
+        .partitions
+        .iter()
+        .map(|partition| {
+            reader
+                .consumer
+                .fetch_watermarks(topic, *partition, PATIENCE)
+                .expect("watermarks")
+                .1
+        })
+        .collect();
+    let total = usize::try_from(ends.iter().sum::<i64>()).unwrap();
+    let mut records = Vec::with_capacity(total);
+    let deadline = Instant::now() + PATIENCE;
+    while records.len() < total {
+        assert!(
+            Instant::now() < deadline,
+            "read {} of {total} records of {topic}",
+            records.len()
+        );
+        records.extend(reader.next(Duration::from_millis(200)));
+    }
+    records
+}
+
+/// How many records the topic holds now.
+pub fn count(kafka: &str, topic: &str) -> i64 {
+    let reader = Reader::open(kafka, topic);
+    let partitions = reader.partitions.iter();
+    partitions
+        .map(|partition| {
+            reader
+                .consumer
+                .fetch_watermarks(topic, *partition, PATIENCE)
+                .expect("watermarks")
+                .1
+        })
+        .sum()
+}
+
+/// Reads one topic's partitions from their beginning.
+pub struct Reader {
+    consumer: BaseConsumer,
+    partitions: Vec<i32>,
+}
+
+impl Reader {
+    /// Waits until the topic exists.
+    pub fn open(kafka: &str, topic: &str) -> Self {
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", kafka)
+            .set("group.id", "outboxd-tests")
+            .set("enable.auto.commit", "false")
+            .set("allow.auto.create.topics", "false")
+            .set("fetch.wait.max.ms", "50")
+            .create()
+            .expect("a consumer");
+        let deadline = Instant::now() + PATIENCE;
+        let partitions = loop {
+            let found = consumer
+                .fetch_metadata(Some(topic), PATIENCE)
+                .expect("metadata");
+            let partitions: Vec<i32> = found.topics()[0]
+                .partitions()
+                .iter()
+                .map(|p| p.id())
+                .collect();
+            if !partitions.is_empty() {
+                break partitions;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "topic {topic} does not come into being"
+            );
+        };
+        let mut assignment = TopicPartitionList::new();
+        for partition in &partitions {
+            assignment
+                .add_partition_offset(topic, *partition, Offset::Beginning)
+                .unwrap();
+        }
+        consumer.assign(&assignment).expect("assign");
+        Self {
+            consumer,
+            partitions,
+        }
+    }
+
+    /// The next record, if one comes in time.
+    pub fn next(&mut self, timeout: Duration) -> Option<Record> {
+        let message = self.consumer.poll(timeout)?.expect("a record");
+        let headers = message.headers().map_or_else(Vec::new, |headers| {
+            headers
+                .iter()
+                .map(|header| (header.key.to_owned(), header.value.map(<[u8]>::to_vec)))
+                .collect()
+        });
+        Some(Record {
+            topic: message.topic().to_owned(),
+            partition: message.partition(),
+            offset: message.offset(),
+            key: message.key().map(<[u8]>::to_vec),
+            value: message.payload().map(<[u8]>::to_vec),
+            headers,
+            timestamp: message.timestamp().to_millis(),
+        })
+    }
+}
+
+/// Makes a topic with this many partitions.
+pub async fn create(kafka: &str, topic: &str, partitions: i32) {
+    use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+    let admin: AdminClient<_> = ClientConfig::new()
+        .set("bootstrap.servers", kafka)
+        .create()
+        .expect("an admin client");
+    let topic = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
+    let results = admin
+        .create_topics(&[topic], &AdminOptions::new())
+        .await
+        .expect("an answer");
+    for result in results {
+        result.expect("the topic is created");
+    }
+}
