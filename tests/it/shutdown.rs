@@ -67,11 +67,13 @@ async fn a_dead_broker_holds_the_end_only_for_the_time_set() {
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let mut setup = Setup::of(&database);
     setup.set("outboxd.shutdown.timeout.ms", "500");
+    setup.set("status.update.interval.ms", "50");
     let mut outboxd = setup.start().await;
     database.event("CLM-1", "{}").await;
     database.all_confirmed().await;
     kafka.halt();
     let pending = database.event("CLM-2", "{}").await;
+    database.all_read().await;
     let asked = Instant::now();
     assert_eq!(outboxd.stop().await, 0);
     println!(
@@ -100,6 +102,7 @@ async fn a_second_signal_leaves_at_once() {
     let kafka = OwnKafka::start();
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let mut setup = Setup::of(&database);
+    setup.set("status.update.interval.ms", "50");
     setup.set(
         "outboxd.shutdown.timeout.ms",
         &Duration::from_secs(3600).as_millis().to_string(),
@@ -109,6 +112,7 @@ async fn a_second_signal_leaves_at_once() {
     database.all_confirmed().await;
     kafka.halt();
     database.event("CLM-2", "{}").await;
+    database.all_read().await;
     outboxd.signal("TERM");
     outboxd.says("Asked to stop").await;
     outboxd.signal("TERM");

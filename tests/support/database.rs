@@ -95,6 +95,27 @@ impl TestDatabase {
         .await;
     }
 
+    /// Waits until outboxd has read everything written so far, whatever became of it: the
+    /// server has sent it, and outboxd has answered twice since then.
+    pub async fn all_read(&self) {
+        let end = self.wal_end().await;
+        let answered = async || {
+            let sql = format!(
+                "SELECT max(reply_time)::text FROM pg_stat_replication JOIN pg_replication_slots ON pid = active_pid
+                 WHERE slot_name = '{}' AND sent_lsn >= '{end}'::pg_lsn",
+                self.name
+            );
+            self.ask(&sql).await
+        };
+        let mut last = eventually("the server sends everything", answered).await;
+        for _ in 0..2 {
+            last = eventually("outboxd answers", async || {
+                answered().await.filter(|time| *time != last)
+            })
+            .await;
+        }
+    }
+
     /// One event in a transaction of its own.
     pub async fn event(&self, aggregate_id: &str, payload: &str) -> uuid::Uuid {
         let id = uuid::Uuid::new_v4();

@@ -10,6 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::auth::Scram;
+use super::error::is_tls_refusal;
 use super::frame::{Inbound, Received};
 use super::{SourceError, SourceOptions, SslMode, tls};
 
@@ -323,10 +324,8 @@ async fn encrypt(
     })?;
     let connector = tokio_rustls::TlsConnector::from(tls::client_config(&options.tls)?);
     let stream = connector.connect(name, socket).await.map_err(|error| {
-        if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
-            SourceError::Tls(format!(
-                "TLS with {server} failed: {error}; check database.sslmode, database.sslrootcert and that database.hostname is a name in the server's certificate"
-            ))
+        if is_tls_refusal(&error) {
+            SourceError::tls_refused(server, &error.to_string())
         } else {
             io_error(error)
         }

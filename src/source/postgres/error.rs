@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::io;
 
 use tokio_postgres::error::SqlState;
@@ -82,14 +83,32 @@ impl SourceError {
         server: &str,
         error: tokio_postgres::Error,
     ) -> Self {
-        match error.as_db_error() {
-            Some(db) => Self::from_server(doing, db.code().code(), db.message(), db.hint()),
-            None => Self::Io {
+        if let Some(db) = error.as_db_error() {
+            return Self::from_server(doing, db.code().code(), db.message(), db.hint());
+        }
+        // The client keeps its kinds to itself, but not their names.
+        let kind = error.to_string();
+        let cause = error.source().map_or_else(String::new, ToString::to_string);
+        if is_tls_refusal(&error) || (kind == "error performing TLS handshake" && !is_io(&error)) {
+            return Self::tls_refused(server, &cause);
+        }
+        match kind.as_str() {
+            "authentication error" | "invalid configuration" => Self::Login(format!(
+                "the login at {server} is not possible: {cause}; check database.password and the server's pg_hba.conf"
+            )),
+            _ => Self::Io {
                 server: server.to_owned(),
                 doing,
                 source: io::Error::other(error),
             },
         }
+    }
+
+    /// The TLS handshake came to an end that trying again does not change.
+    pub(super) fn tls_refused(server: &str, why: &str) -> Self {
+        Self::Tls(format!(
+            "TLS with {server} failed: {why}; check database.sslmode, database.sslrootcert, that the server has ssl=on, and that database.hostname is a name in its certificate"
+        ))
     }
 
     /// Wraps an error response, adding what to do where we know better than the server.
@@ -127,6 +146,25 @@ impl SourceError {
             hint,
         }
     }
+}
+
+/// Whether TLS itself said no, in contrast to a connection that broke during the handshake.
+pub(super) fn is_tls_refusal(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        cause.is::<rustls::Error>()
+            || cause
+                .downcast_ref::<io::Error>()
+                .and_then(io::Error::get_ref)
+                .is_some_and(|inner| inner.is::<rustls::Error>())
+    })
+}
+
+fn is_io(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| cause.is::<io::Error>())
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
 }
 
 /// Sorts SQLSTATEs into those that pass by themselves and those that do not
