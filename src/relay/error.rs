@@ -14,43 +14,17 @@ pub enum RelayError {
     /// Between us and the broker.
     #[error(transparent)]
     Sink(#[from] SinkError),
-    /// A table's shape does not fit the router's options.
-    #[error("the outbox table {table} cannot be routed: {source}")]
-    Plan {
-        /// The table.
-        table: TableName,
-        /// Why.
-        source: PlanError,
-    },
-    /// A column's type does not fit the converter that has to write it.
-    #[error("column {column} of table {table} cannot be converted: {source}")]
-    Column {
-        /// The table.
-        table: TableName,
-        /// The column.
-        column: String,
-        /// Why.
-        source: ColumnProblem,
-    },
+    /// A table's shape does not fit the configuration.
+    #[error(transparent)]
+    Table(#[from] Box<TableError>),
     /// The context headers cannot be written by the header converter.
     #[error(
         "the context headers cannot be converted: {0}; set extended.headers.enabled=false or another header.converter"
     )]
     ContextHeaders(#[source] ConvertError),
     /// One event cannot be routed or converted.
-    #[error(
-        "the event {event} of table {table}, in the transaction that commits at {lsn}, cannot be sent: {why}"
-    )]
-    Event {
-        /// The event's id as text.
-        event: String,
-        /// The table.
-        table: TableName,
-        /// The transaction's commit position.
-        lsn: Lsn,
-        /// Why.
-        why: EventProblem,
-    },
+    #[error(transparent)]
+    Event(#[from] Box<EventError>),
     /// An update of an outbox row, with `table.op.invalid.behavior=fatal`.
     #[error(
         "a row of the outbox table {table} was updated in the transaction that commits at {lsn}, and table.op.invalid.behavior=fatal; events are only ever inserted"
@@ -87,20 +61,62 @@ pub enum RelayError {
     Overdue,
 }
 
-/// Why a column's values cannot be written.
+/// A table that cannot be relayed as it is.
 #[derive(Debug, thiserror::Error)]
-pub enum ColumnProblem {
-    /// Nothing is known of its type.
+#[error("the outbox table {table} cannot be relayed: {why}")]
+pub struct TableError {
+    /// The table.
+    pub table: TableName,
+    /// Why.
+    pub why: TableProblem,
+}
+
+/// Why a table cannot be relayed.
+#[derive(Debug, thiserror::Error)]
+pub enum TableProblem {
+    /// The router's options ask for something else.
     #[error(transparent)]
-    Type(#[from] UnsupportedType),
-    /// The converter cannot write the type.
-    #[error(transparent)]
-    Converter(#[from] ConvertError),
+    Plan(#[from] PlanError),
+    /// Nothing is known of a column's type.
+    #[error("its column {column}: {why}")]
+    Type {
+        /// The column.
+        column: String,
+        /// Why.
+        why: UnsupportedType,
+    },
+    /// The converter cannot write a column's type.
+    #[error("its column {column}: {why}")]
+    Converter {
+        /// The column.
+        column: String,
+        /// Why.
+        why: ConvertError,
+    },
     /// Debezium writes a constant default into the schema.
     #[error(
-        "it has a constant default, which JsonConverter with schemas would carry and outboxd cannot write yet; drop the default, or set schemas.enable=false"
+        "its column {column} has a constant default, which JsonConverter with schemas would carry and outboxd cannot write yet; drop the default, or set schemas.enable=false"
     )]
-    ConstantDefault,
+    ConstantDefault {
+        /// The column.
+        column: String,
+    },
+}
+
+/// An event that cannot be sent as it is.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the event {event} of table {table}, in the transaction that commits at {lsn}, cannot be sent: {why}"
+)]
+pub struct EventError {
+    /// The event's id as text.
+    pub event: String,
+    /// The table.
+    pub table: TableName,
+    /// The transaction's commit position.
+    pub lsn: Lsn,
+    /// Why.
+    pub why: EventProblem,
 }
 
 /// Why an event cannot be sent.
@@ -120,9 +136,8 @@ impl RelayError {
         match self {
             Self::Source(error) => error.class(),
             Self::Sink(error) => error.class(),
-            Self::Event { .. } => ErrorClass::Poison,
-            Self::Plan { .. }
-            | Self::Column { .. }
+            Self::Event(_) => ErrorClass::Poison,
+            Self::Table(_)
             | Self::ContextHeaders(_)
             | Self::Updated { .. }
             | Self::NeedsSnapshot { .. } => ErrorClass::Fatal,

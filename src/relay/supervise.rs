@@ -129,7 +129,7 @@ impl Connector<'_> {
         };
         Translator::new(
             config.router.clone(),
-            config.convert.clone(),
+            config.convert,
             config.source.tables.clone(),
             &context,
         )

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::error::{ColumnProblem, EventProblem, RelayError};
+use super::error::{EventError, EventProblem, RelayError, TableError, TableProblem};
 use super::prepare::includes;
 use crate::convert::{self, Encoder, Piece, Schema};
 use crate::model::{
@@ -146,11 +146,13 @@ impl Translator {
         if self.arena.capacity() > KEEP_BYTES {
             self.arena = Vec::new();
         }
-        let blame = |why: EventProblem| RelayError::Event {
-            event: event_id(table, row),
-            table: table.name.clone(),
-            lsn: commit_lsn,
-            why,
+        let blame = |why: EventProblem| {
+            Box::new(EventError {
+                event: event_id(table, row),
+                table: table.name.clone(),
+                lsn: commit_lsn,
+                why,
+            })
         };
         let routed = self
             .router
@@ -192,27 +194,31 @@ impl Translator {
         let plan = self
             .router
             .plan(relation)
-            .map_err(|source| RelayError::Plan {
-                table: relation.table.clone(),
-                source,
-            })?;
+            .map_err(|why| refuse(relation, why.into()))?;
         let encoder = |converter: &convert::Converter, index: usize| {
             let Some(column) = relation.columns.get(index) else {
                 return Err(undescribed(relation.id));
             };
+            let name = || column.name.clone();
             let known = facts.column(&column.name);
-            let refuse = |source: ColumnProblem| RelayError::Column {
-                table: relation.table.clone(),
-                column: column.name.clone(),
-                source,
-            };
             if converter.needs_nullability() && known.is_some_and(|known| known.constant_default) {
-                return Err(refuse(ColumnProblem::ConstantDefault));
+                let why = TableProblem::ConstantDefault { column: name() };
+                return Err(refuse(relation, why).into());
             }
             let not_null = known.is_some_and(|known| known.not_null);
-            let schema =
-                Schema::of_column(column.type_oid, not_null).map_err(|why| refuse(why.into()))?;
-            converter.encoder(&schema).map_err(|why| refuse(why.into()))
+            Schema::of_column(column.type_oid, not_null)
+                .map_err(|why| TableProblem::Type {
+                    column: name(),
+                    why,
+                })
+                .and_then(|schema| {
+                    let encoder = converter.encoder(&schema);
+                    encoder.map_err(|why| TableProblem::Converter {
+                        column: name(),
+                        why,
+                    })
+                })
+                .map_err(|why| refuse(relation, why).into())
         };
         Ok(OutboxTable {
             name: relation.table.clone(),
@@ -226,6 +232,13 @@ impl Translator {
             plan,
         })
     }
+}
+
+fn refuse(relation: &Relation, why: TableProblem) -> Box<TableError> {
+    Box::new(TableError {
+        table: relation.table.clone(),
+        why,
+    })
 }
 
 /// The event's id for a message, which is no payload and no secret.

@@ -1,5 +1,13 @@
 //! The real binary against a real PostgreSQL and a real Kafka, one file a promise.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and prints what it measured"
+)]
+
 #[path = "../support/mod.rs"]
 mod support;
 

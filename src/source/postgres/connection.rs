@@ -190,10 +190,10 @@ impl Connection {
         loop {
             match self.message(doing).await? {
                 Message::ReadyForQuery(_) => return Ok(()),
-                Message::ParameterStatus(body) => {
-                    if body.name().is_ok_and(|name| name == "server_version") {
-                        self.server_version = body.value().unwrap_or_default().to_owned();
-                    }
+                Message::ParameterStatus(body)
+                    if body.name().is_ok_and(|name| name == "server_version") =>
+                {
+                    self.server_version = body.value().unwrap_or_default().to_owned();
                 }
                 _ => {}
             }
