@@ -13,7 +13,7 @@ demo: ## the outbox pattern step by step, on a real PostgreSQL and Kafka (about 
 
 test: ## all tests, on a real PostgreSQL and Kafka
 	dev/install
-	dev/with-services cargo test --release
+	dev/with-services cargo test --release -- --show-output
 
 lint: ## format and clippy, without a warning
 	dev/install
