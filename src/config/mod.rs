@@ -57,6 +57,8 @@ pub struct Config {
     pub sink: SinkOptions,
     /// What bounds the way between.
     pub delivery: Delivery,
+    /// What happens after a failure that only a person can mend (`outboxd.on.fatal`; rule R9).
+    pub on_fatal: OnFatal,
 }
 
 /// What Debezium's context headers (`__debezium.context.*`) say that is configured.
@@ -64,6 +66,15 @@ pub struct Config {
 pub struct ContextHeaders {
     /// `connectorLogicalName`: `topic.prefix`.
     pub logical_name: String,
+}
+
+/// `outboxd.on.fatal`, for failures after the first event could have been streamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFatal {
+    /// The process stays up, failed, and looks again every 30 s whether the cause is gone.
+    Stay,
+    /// The process ends with code 1.
+    Exit,
 }
 
 /// Bounds on what is between database and broker (rule R5), and how long a stop waits for it.
@@ -75,6 +86,9 @@ pub struct Delivery {
     pub max_queue_bytes: usize,
     /// How long a stop waits for what is in flight (`outboxd.shutdown.timeout.ms`, 10 s).
     pub shutdown_timeout: Duration,
+    /// How long a database server that shuts down is held up for what is in flight
+    /// (`outboxd.server.shutdown.grace.ms`, 5 s; rule R11).
+    pub server_shutdown_grace: Duration,
 }
 
 /// What [`load`] gives.

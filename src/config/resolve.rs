@@ -9,7 +9,7 @@ use super::raw::RawConfig;
 use super::reader::Reader;
 use super::report::Report;
 use super::transforms::Transforms;
-use super::{Config, ContextHeaders, Delivery, check};
+use super::{Config, ContextHeaders, Delivery, OnFatal, check};
 use crate::sink::SinkOptions;
 
 const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
@@ -36,6 +36,10 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
     let convert = converters::options(reader);
     let sink = sink(reader);
     let delivery = delivery(reader);
+    let on_fatal = reader.choice(
+        "outboxd.on.fatal",
+        &[("stay", Ok(OnFatal::Stay)), ("exit", Ok(OnFatal::Exit))],
+    );
     check::check(raw, &transforms, report);
 
     let topic_prefix = topic_prefix?;
@@ -49,6 +53,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         topic_prefix,
         sink: sink?,
         delivery: delivery?,
+        on_fatal: on_fatal?,
     })
 }
 
@@ -101,9 +106,11 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
         })
         .map(count);
     let shutdown_timeout = reader.milliseconds("outboxd.shutdown.timeout.ms", 0);
+    let server_shutdown_grace = reader.milliseconds("outboxd.server.shutdown.grace.ms", 0);
     Some(Delivery {
         max_queue_size: events?,
         max_queue_bytes: bytes?,
         shutdown_timeout: shutdown_timeout?,
+        server_shutdown_grace: server_shutdown_grace?,
     })
 }

@@ -85,6 +85,12 @@ impl ConfirmedLsn {
         Self(lsn)
     }
 
+    /// This position, or `limit` where that is earlier: what lies before an earlier position is
+    /// acknowledged too.
+    pub fn at_most(self, limit: Lsn) -> Self {
+        Self(self.0.min(limit))
+    }
+
     /// The position itself.
     pub const fn lsn(self) -> Lsn {
         self.0

@@ -2,16 +2,21 @@ use std::sync::Arc;
 
 use super::ack::{AckWindow, Limits};
 use super::error::RelayError;
+use super::resume::{Continuity, Resume};
 use crate::config::Delivery as DeliveryConfig;
 use crate::model::{ConfirmedLsn, Lsn, OutgoingRecord, Sequence};
 use crate::sink::{Report, Reports, Sink, SinkError, SinkOptions};
+use crate::source::postgres::SystemIdentity;
+use crate::source::postgres::pgoutput::Begin;
 
-/// One producer with everything that is known of its records: the sink, its reports, and the
-/// window of what is not acknowledged yet. They live and die together (rule R3).
+/// One producer with everything that is known of its records: the sink, its reports, the window
+/// of what is not acknowledged yet, and what was handed over already. They live and die together
+/// (rule R3), and outlive a lost database connection (rule R4).
 pub(super) struct Delivery {
     sink: Sink,
     reports: Arc<Reports>,
     window: AckWindow,
+    resume: Resume,
     /// The number of a record the sink had no room for, to be used when it is tried again.
     numbered: Option<Sequence>,
     /// Reports being handled; empty between calls, kept for its capacity.
@@ -28,24 +33,56 @@ impl Delivery {
                 events: limits.max_queue_size,
                 bytes: limits.max_queue_bytes,
             }),
+            resume: Resume::default(),
             numbered: None,
             handling: Vec::new(),
         })
     }
 
+    /// A connection was made to this system.
+    pub(super) fn connected(&mut self, system: SystemIdentity) -> Continuity {
+        let continuity = self.resume.connected(system);
+        if continuity != Continuity::Continues {
+            self.window.forget_positions();
+        }
+        continuity
+    }
+
+    /// The connection is gone; what was not confirmed comes again on the next one.
+    pub(super) fn disconnected(&mut self) {
+        self.resume.disconnected();
+        self.window.abandon_open_transaction();
+    }
+
     /// A transaction begins.
-    pub(super) fn begin(&mut self) -> Result<(), RelayError> {
-        Ok(self.window.begin()?)
+    pub(super) fn begin(&mut self, begin: Begin) -> Result<(), RelayError> {
+        self.window.begin()?;
+        self.resume.begin(begin);
+        Ok(())
+    }
+
+    /// Whether the row message that comes now was handled on an earlier connection.
+    pub(super) fn is_handled(&self) -> bool {
+        self.resume.is_handled()
+    }
+
+    /// The row message is handled, whatever that meant for it.
+    pub(super) fn handled(&mut self) {
+        self.resume.handled();
     }
 
     /// The transaction ends; `end` may be confirmed once all before it is acknowledged.
     pub(super) fn commit(&mut self, end: Lsn) -> Result<(), RelayError> {
-        Ok(self.window.commit(end)?)
+        self.window.commit(end)?;
+        self.resume.commit();
+        self.resume.received(end);
+        Ok(())
     }
 
     /// A keepalive says that nothing for us lies before `wal_end` but what we were sent.
     pub(super) fn idle(&mut self, wal_end: Lsn) {
         self.window.idle_position(wal_end);
+        self.resume.received(wal_end);
     }
 
     /// Hands the record over if there is room for it.
@@ -105,7 +142,7 @@ impl Delivery {
     /// Whether stopping now would cut a transaction whose events are partly handed over, so
     /// that they would be sent twice.
     pub(super) fn is_inside_sent_transaction(&self) -> bool {
-        self.window.in_transaction() && self.window.open_events() > 0
+        self.window.open_events() > 0 || self.resume.has_cut()
     }
 
     /// Gives the producer up. What it has not delivered is thrown away; it comes again.

@@ -44,6 +44,22 @@ pub enum RelayError {
     /// The stream ended although nobody asked it to.
     #[error("PostgreSQL ended the replication stream")]
     StreamEnded,
+    /// The slot was there, and somebody dropped it.
+    #[error(
+        "replication slot {slot} is gone, although it was in use: events written since it was dropped cannot be read from the log any more. Find out what is missing by comparing the outbox table with the topics, send that by hand if need be, and then start anew with: COMMENT ON PUBLICATION \"{publication}\" IS NULL"
+    )]
+    SlotGone {
+        /// The slot.
+        slot: String,
+        /// The publication whose comment remembers it.
+        publication: String,
+    },
+    /// The server says nothing although it is asked.
+    #[error("PostgreSQL has not answered for {seconds} s; the connection is taken for dead")]
+    Silent {
+        /// For how long.
+        seconds: u64,
+    },
     /// Existing rows would have to be sent first, which cannot be done yet.
     #[error(
         "replication slot {slot} does not exist and table {table} already holds {rows}; snapshot.mode=initial would have to send them first, which outboxd cannot do yet. To start with the rows written from now on, set snapshot.mode=no_data"
@@ -131,6 +147,16 @@ pub enum EventProblem {
 }
 
 impl RelayError {
+    /// Whether only the connection to the database broke, so that the producer and what is
+    /// known of its records are still good (rule R4).
+    pub(super) fn spares_the_producer(&self) -> bool {
+        match self {
+            Self::Source(error) => error.class() == ErrorClass::Retry,
+            Self::StreamEnded | Self::Silent { .. } => true,
+            _ => false,
+        }
+    }
+
     /// What to do about it (rule R9).
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -140,10 +166,11 @@ impl RelayError {
             Self::Table(_)
             | Self::ContextHeaders(_)
             | Self::Updated { .. }
-            | Self::NeedsSnapshot { .. } => ErrorClass::Fatal,
+            | Self::NeedsSnapshot { .. }
+            | Self::SlotGone { .. } => ErrorClass::Fatal,
             // What was remembered is not to be trusted any more.
             Self::Stream(_) | Self::Reports(_) => ErrorClass::Rewind,
-            Self::StreamEnded | Self::Overdue => ErrorClass::Retry,
+            Self::StreamEnded | Self::Silent { .. } | Self::Overdue => ErrorClass::Retry,
         }
     }
 }

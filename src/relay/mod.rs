@@ -12,6 +12,7 @@ mod error;
 mod feedback;
 mod pipeline;
 mod prepare;
+mod resume;
 mod seldom;
 mod stop;
 mod supervise;

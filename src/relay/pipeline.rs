@@ -1,4 +1,4 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep_until;
 
@@ -29,6 +29,11 @@ pub(super) struct Pipeline<'c> {
     pub(super) stop: &'c Stop,
     pub(super) transaction: Option<Lsn>,
     pub(super) updates: Seldom,
+    /// Row messages that came again and were not handled again.
+    pub(super) skipped: u64,
+    /// With an answer asked for every few seconds, a server that says nothing for this long
+    /// is gone: the session's `wal_sender_timeout`.
+    pub(super) silence_limit: Duration,
 }
 
 impl Pipeline<'_> {
@@ -62,6 +67,12 @@ impl Pipeline<'_> {
             if self.may_stop() {
                 return self.finish(inbound).await;
             }
+            let quiet = self.upstream.quiet_for();
+            if quiet >= self.silence_limit {
+                return Err(RelayError::Silent {
+                    seconds: quiet.as_secs(),
+                });
+            }
             let stopping = self.stop.is_requested();
             // Every branch is cancel-safe; what they find is handled above, in the next turn.
             tokio::select! {
@@ -88,6 +99,7 @@ impl Pipeline<'_> {
                 // What has arrived meanwhile may be all that was in flight.
                 self.delivery.collect()?;
                 self.delivery.idle(keepalive.wal_end);
+                self.upstream.received(keepalive.wal_end);
                 if keepalive.reply_requested {
                     self.upstream.asked();
                 }
@@ -100,13 +112,33 @@ impl Pipeline<'_> {
         match pgoutput::decode(data).map_err(SourceError::from)? {
             Message::Begin(begin) => {
                 self.transaction = Some(begin.final_lsn);
-                self.delivery.begin()
+                self.delivery.begin(begin)
             }
             Message::Commit(commit) => {
                 self.transaction = None;
+                self.upstream.received(commit.end_lsn);
                 self.delivery.commit(commit.end_lsn)
             }
             Message::Relation { relation, .. } => self.relation(&relation).await,
+            // The others have no meaning for an outbox.
+            Message::Type { .. } | Message::Origin { .. } | Message::Logical(_) => Ok(()),
+            // Handled already on the connection that broke (rule R4).
+            _ if self.delivery.is_handled() => {
+                self.delivery.handled();
+                self.skipped += 1;
+                Ok(())
+            }
+            row_message => {
+                self.row_message(row_message).await?;
+                // Only now: a row that failed on the way has to come again.
+                self.delivery.handled();
+                Ok(())
+            }
+        }
+    }
+
+    async fn row_message(&mut self, message: Message<'_>) -> Result<(), RelayError> {
+        match message {
             Message::Insert { relation, row } => {
                 let commit_lsn = self.transaction.unwrap_or_default();
                 match self.translator.record(relation, &row, commit_lsn)? {
@@ -118,13 +150,9 @@ impl Pipeline<'_> {
                 }
             }
             Message::Update { relation, .. } => self.update(relation),
-            // Deleting events is housekeeping. Truncating is too, and our own publications
-            // do not even publish it. The rest has no meaning for an outbox.
-            Message::Delete { .. }
-            | Message::Truncate { .. }
-            | Message::Type { .. }
-            | Message::Origin { .. }
-            | Message::Logical(_) => Ok(()),
+            // Deleting events is housekeeping. Truncating is too, and our own publications do
+            // not even publish it.
+            _ => Ok(()),
         }
     }
 
@@ -191,10 +219,16 @@ async fn deliver(
     record: &OutgoingRecord<'_>,
 ) -> Result<(), RelayError> {
     let size = record.size();
-    while !delivery.try_enqueue(size, record)? {
-        wait_for_reports(upstream, delivery, stop).await?;
+    if delivery.try_enqueue(size, record)? {
+        return Ok(());
     }
-    Ok(())
+    loop {
+        wait_for_reports(upstream, delivery, stop).await?;
+        if delivery.try_enqueue(size, record)? {
+            upstream.was_not_listening();
+            return Ok(());
+        }
+    }
 }
 
 /// Waits until deliveries were reported or a report to the server is due.

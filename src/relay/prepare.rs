@@ -4,7 +4,7 @@ use super::error::RelayError;
 use crate::model::{Lsn, TableName};
 use crate::source::postgres::{
     CapturedTable, Database, PublicationChange, SnapshotMode, SourceError, SourceOptions,
-    TableFilter, create_slot, ensure_publication, find_slot,
+    TableFilter, create_slot, ensure_publication, find_slot, remember_slot, remembers_slot,
 };
 
 /// A server that would never notice our death is told to notice after this long.
@@ -25,9 +25,15 @@ pub(super) struct Prepared {
 /// Looks at the server and makes publication and slot where they are missing and may be made.
 /// The publication comes first: a slot never sees one younger than itself.
 ///
+/// `known_slot` says that this process has used the slot: then one that is missing was dropped,
+/// and making another would lose what came in between (rule R8).
+///
 /// # Errors
 /// Whatever stands against streaming; nothing was created when existing rows are the reason.
-pub(super) async fn prepare(options: &SourceOptions) -> Result<Prepared, RelayError> {
+pub(super) async fn prepare(
+    options: &SourceOptions,
+    known_slot: bool,
+) -> Result<Prepared, RelayError> {
     let database = Database::connect(options).await?;
     database.check_wal_level().await?;
     let mut tables = Vec::new();
@@ -44,6 +50,12 @@ pub(super) async fn prepare(options: &SourceOptions) -> Result<Prepared, RelayEr
         .into());
     }
     let slot = find_slot(&database, &options.slot).await?;
+    if slot.is_none() && (known_slot || remembers_slot(&database, options).await?) {
+        return Err(RelayError::SlotGone {
+            slot: options.slot.to_string(),
+            publication: options.publication.to_string(),
+        });
+    }
     let existing_rows = match slot {
         Some(_) => None,
         None => rows_before_the_slot(&database, options, &tables).await?,
@@ -72,6 +84,7 @@ pub(super) async fn prepare(options: &SourceOptions) -> Result<Prepared, RelayEr
         }
         None => {
             let lsn = create_slot(&database, &options.slot).await?;
+            remember_slot(&database, options).await?;
             warn_of_first_start(options, lsn, existing_rows.as_deref());
         }
     }

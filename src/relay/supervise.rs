@@ -1,58 +1,88 @@
+use std::time::Duration;
+
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
 use super::feedback::Feedback;
 use super::pipeline::Pipeline;
 use super::prepare::{Prepared, prepare};
+use super::resume::Continuity;
 use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
-use crate::config::Config;
-use crate::model::ErrorClass;
+use crate::config::{Config, OnFatal};
+use crate::model::{ConfirmedLsn, ErrorClass};
 use crate::sink::SinkOptions;
 use crate::source::postgres::ReplicationStream;
+
+/// While failed, the cause is looked at again this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 /// Runs one connector until it is asked to stop, trying again whatever can mend itself.
 ///
 /// # Errors
-/// When only a person can mend what is wrong. The slot keeps its position.
+/// When only a person can mend what is wrong, and it never streamed or `outboxd.on.fatal=exit`.
+/// The slot keeps its position.
 pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
     let mut connector = Connector {
         config,
         stop,
         run_id: uuid::Uuid::now_v7().to_string(),
+        delivery: None,
+        confirmed_before: ConfirmedLsn::NONE,
         has_streamed: false,
     };
     let mut backoff = Backoff::new();
+    let mut failed_with = None;
     loop {
-        let streamed_before = std::mem::take(&mut connector.has_streamed);
-        let Err(error) = connector.attempt().await else {
-            return Ok(());
-        };
-        let streamed_now = connector.has_streamed;
-        connector.has_streamed |= streamed_before;
-        if let RelayError::Overdue = error {
-            return Ok(());
+        let outcome = connector.attempt().await;
+        if connector.has_progressed() {
+            backoff.reset();
+            failed_with = None;
         }
-        match error.class() {
-            ErrorClass::Fatal | ErrorClass::Poison if connector.has_streamed => {
+        let error = match outcome {
+            Ok(()) | Err(RelayError::Overdue) => {
+                connector.end().await;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        connector.keep_or_drop_the_producer(&error).await;
+        let wait = match error.class() {
+            ErrorClass::Retry | ErrorClass::Rewind => {
+                let wait = backoff.next();
+                tracing::warn!(
+                    error = %Chain(&error),
+                    "Interrupted; trying again in {} ms from the slot's confirmed position.",
+                    wait.as_millis()
+                );
+                wait
+            }
+            ErrorClass::Fatal | ErrorClass::Poison if !connector.has_streamed => {
+                return Err(RunError::Preflight(error));
+            }
+            ErrorClass::Fatal | ErrorClass::Poison if config.on_fatal == OnFatal::Exit => {
                 return Err(RunError::Stopped(error));
             }
-            ErrorClass::Fatal | ErrorClass::Poison => return Err(RunError::Preflight(error)),
-            ErrorClass::Retry | ErrorClass::Rewind => {}
-        }
-        if streamed_now {
-            backoff.reset();
-        }
-        let wait = backoff.next();
-        tracing::warn!(
-            error = %Chain(&error),
-            "Interrupted; trying again in {} ms from the slot's confirmed position.",
-            wait.as_millis()
-        );
+            ErrorClass::Fatal | ErrorClass::Poison => {
+                let said = Chain(&error).to_string();
+                if failed_with.as_ref() != Some(&said) {
+                    tracing::error!(
+                        error = said,
+                        "Failed. Nothing is lost: the slot keeps its position. The cause is looked at again every {} s; outboxd goes on by itself once it is mended.",
+                        LOOK_AGAIN.as_secs()
+                    );
+                    failed_with = Some(said);
+                }
+                LOOK_AGAIN
+            }
+        };
         tokio::select! {
-            () = stop.requested() => return Ok(()),
+            () = stop.requested() => {
+                connector.end().await;
+                return Ok(());
+            }
             () = tokio::time::sleep(wait) => {}
         }
     }
@@ -63,26 +93,39 @@ struct Connector<'c> {
     stop: &'c Stop,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
+    /// Outlives a lost database connection (rule R4).
+    delivery: Option<Delivery>,
+    /// What was confirmed when the last attempt began.
+    confirmed_before: ConfirmedLsn,
+    /// Whether any attempt ever streamed.
     has_streamed: bool,
 }
 
 impl Connector<'_> {
     /// One attempt: prepare, connect, relay. Ends well only when a stop was asked for.
     async fn attempt(&mut self) -> Result<(), RelayError> {
+        self.confirmed_before = self.confirmed();
         let source = &self.config.source;
+        let known_slot = self.has_streamed;
         let starting = async {
-            let prepared = prepare(source).await?;
+            let prepared = prepare(source, known_slot).await?;
             let started = ReplicationStream::start(source, prepared.set_wal_sender_timeout).await?;
             Ok::<_, RelayError>((prepared, started))
         };
-        let (prepared, (stream, inbound)) = tokio::select! {
+        let (prepared, (stream, inbound, system)) = tokio::select! {
             started = starting => started?,
             () = self.stop.requested() => return Ok(()),
         };
         let translator = self.translator()?;
-        let mut delivery = Delivery::open(&self.config.sink, &self.config.delivery)?;
-        self.has_streamed = true;
-        self.say_what_goes_where(&prepared);
+        let delivery = match &mut self.delivery {
+            Some(delivery) => delivery,
+            empty => empty.insert(Delivery::open(&self.config.sink, &self.config.delivery)?),
+        };
+        if let Continuity::Broken(why) = delivery.connected(system) {
+            tracing::warn!(
+                "The log is not the one read before: {why}. It is read from the slot's position, and events may come twice."
+            );
+        }
         let pipeline = Pipeline {
             options: source,
             on_update: self.config.router.on_update,
@@ -90,26 +133,55 @@ impl Connector<'_> {
                 stream,
                 Feedback::interval(source.status_interval, prepared.wal_sender_timeout),
             ),
-            delivery: &mut delivery,
+            delivery,
             translator,
             stop: self.stop,
             transaction: None,
             updates: Seldom::default(),
+            skipped: 0,
+            silence_limit: prepared.wal_sender_timeout,
         };
-        let outcome = pipeline.run(inbound).await;
-        match &outcome {
-            Ok(()) => tracing::info!(
-                "Stopped. Everything sent is acknowledged, and the slot stands at {}; the server keeps log from there until outboxd runs again.",
+        self.has_streamed = true;
+        say_what_goes_where(self.config, &prepared);
+        pipeline.run(inbound).await
+    }
+
+    fn confirmed(&self) -> ConfirmedLsn {
+        let delivery = self.delivery.as_ref();
+        delivery.map_or(ConfirmedLsn::NONE, Delivery::confirmed)
+    }
+
+    /// Whether the last attempt got anything confirmed.
+    fn has_progressed(&self) -> bool {
+        self.confirmed() > self.confirmed_before
+    }
+
+    async fn keep_or_drop_the_producer(&mut self, error: &RelayError) {
+        match &mut self.delivery {
+            Some(delivery) if error.spares_the_producer() => delivery.disconnected(),
+            _ => {
+                if let Some(delivery) = self.delivery.take() {
+                    delivery.close().await;
+                }
+            }
+        }
+    }
+
+    /// The last words: what is confirmed, and what is not.
+    async fn end(&mut self) {
+        let Some(delivery) = self.delivery.take() else {
+            return;
+        };
+        match delivery.in_flight() {
+            0 => tracing::info!(
+                "Stopped. Everything sent is acknowledged, up to {}; the server keeps log from the slot's position until outboxd runs again.",
                 delivery.confirmed()
             ),
-            Err(RelayError::Overdue) => tracing::warn!(
-                "Stopped before everything was acknowledged: {} events are open and will be sent again at the next start; nothing is lost.",
-                delivery.in_flight()
+            open => tracing::warn!(
+                "Stopped before everything was acknowledged: {open} events are open and will be sent again at the next start; nothing is lost."
             ),
-            Err(_) => {}
         }
         delivery.close().await;
-        outcome
     }
 
     fn translator(&self) -> Result<Translator, RelayError> {
@@ -135,33 +207,33 @@ impl Connector<'_> {
         )
         .map_err(RelayError::ContextHeaders)
     }
+}
 
-    /// The one line that says what goes from where to where.
-    fn say_what_goes_where(&self, prepared: &Prepared) {
-        let source = &self.config.source;
-        let tables: Vec<String> = prepared
-            .tables
-            .iter()
-            .map(|table| table.name.to_string())
-            .collect();
-        let target = match &self.config.sink {
-            SinkOptions::Kafka(kafka) => format!("Kafka at {}", kafka.bootstrap_servers),
-            SinkOptions::Stdout => "standard output".to_owned(),
-            SinkOptions::Null => "nowhere (outboxd.sink.type=null)".to_owned(),
-        };
-        tracing::info!(
-            connector = %self.config.name,
-            "Streaming {} of database {} at {}:{} (slot {}, publication {}) to {target}, topics {}; {}.",
-            tables.join(", "),
-            source.database,
-            source.host,
-            source.port,
-            source.slot,
-            source.publication,
-            self.config.router.route,
-            self.config.converters(),
-        );
-    }
+/// The one line that says what goes from where to where.
+fn say_what_goes_where(config: &Config, prepared: &Prepared) {
+    let source = &config.source;
+    let tables: Vec<String> = prepared
+        .tables
+        .iter()
+        .map(|table| table.name.to_string())
+        .collect();
+    let target = match &config.sink {
+        SinkOptions::Kafka(kafka) => format!("Kafka at {}", kafka.bootstrap_servers),
+        SinkOptions::Stdout => "standard output".to_owned(),
+        SinkOptions::Null => "nowhere (outboxd.sink.type=null)".to_owned(),
+    };
+    tracing::info!(
+        connector = %config.name,
+        "Streaming {} of database {} at {}:{} (slot {}, publication {}) to {target}, topics {}; {}.",
+        tables.join(", "),
+        source.database,
+        source.host,
+        source.port,
+        source.slot,
+        source.publication,
+        config.router.route,
+        config.converters(),
+    );
 }
 
 /// An error with everything it was caused by, in one line.

@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use super::error::RelayError;
 use super::feedback::Feedback;
-use crate::model::ConfirmedLsn;
+use crate::model::{ConfirmedLsn, Lsn};
 use crate::source::postgres::{Inbound, ReplicationStream, SourceError, StreamEvent};
 
 /// The stream together with what is owed to the server on it.
@@ -37,9 +37,26 @@ impl Upstream {
         self.feedback.asked();
     }
 
+    /// A COMMIT or a keepalive told this position.
+    pub(super) fn received(&mut self, position: Lsn) {
+        self.feedback.received(position);
+    }
+
+    /// The socket was not read for a while, so the server could not be heard.
+    pub(super) fn was_not_listening(&mut self) {
+        self.feedback.heard(Instant::now());
+    }
+
+    /// For how long the server has said nothing although it is asked every few seconds.
+    pub(super) fn quiet_for(&self) -> Duration {
+        self.feedback.quiet_for(Instant::now())
+    }
+
     /// See [`ReplicationStream::receive`]. Cancel-safe.
     pub(super) async fn receive(&mut self, inbound: &mut Inbound) -> Result<(), SourceError> {
-        self.stream.receive(inbound).await
+        self.stream.receive(inbound).await?;
+        self.feedback.heard(Instant::now());
+        Ok(())
     }
 
     /// When the next report is due.
@@ -56,8 +73,10 @@ impl Upstream {
         if now < self.feedback.due_at(confirmed) {
             return Ok(());
         }
-        let position = self.feedback.report(confirmed, now);
-        self.stream.send(position).await
+        let report = self.feedback.report(confirmed, now);
+        self.stream
+            .send(report.position, report.reply_requested)
+            .await
     }
 
     /// Waits for something that is neither the stream nor the broker, and goes on reporting
@@ -84,7 +103,7 @@ impl Upstream {
         inbound: Inbound,
         confirmed: ConfirmedLsn,
     ) -> Result<(), SourceError> {
-        let position = self.feedback.report(confirmed, Instant::now());
-        self.stream.finish(inbound, position).await
+        let report = self.feedback.report(confirmed, Instant::now());
+        self.stream.finish(inbound, report.position).await
     }
 }

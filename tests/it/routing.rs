@@ -120,7 +120,8 @@ async fn other_tables_of_the_publication_are_passed_over() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_added_while_running_never_hurts_and_a_missing_one_stops_with_its_name() {
     let database = TestDatabase::with_outbox(Services::shared()).await;
-    let setup = Setup::of(&database);
+    let mut setup = Setup::of(&database);
+    setup.set("outboxd.on.fatal", "exit");
     let mut outboxd = setup.start().await;
     database.event("before", "{}").await;
     database

@@ -1,3 +1,4 @@
+use std::ops::Range;
 use std::time::Duration;
 
 use bytes::BytesMut;
@@ -165,6 +166,38 @@ impl Connection {
         self.put(doing, |buffer| frontend::query(sql, buffer))?;
         self.flush(doing).await?;
         self.until_ready(doing).await
+    }
+
+    /// Runs a command that returns one row, and gives its columns as text.
+    ///
+    /// # Errors
+    /// The server's refusal, a broken connection, or no row.
+    pub(super) async fn query_row(
+        &mut self,
+        doing: &'static str,
+        command: &str,
+    ) -> Result<Vec<Option<String>>, SourceError> {
+        self.put(doing, |buffer| frontend::query(command, buffer))?;
+        self.flush(doing).await?;
+        let mut row = None;
+        loop {
+            match self.message(doing).await? {
+                Message::DataRow(body) => {
+                    let text = |range: Option<Range<usize>>| {
+                        let bytes = range.and_then(|range| body.buffer().get(range));
+                        Ok(bytes.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+                    };
+                    let columns = body.ranges().map(text).collect();
+                    row = Some(
+                        columns.map_err(|error| self.broken_protocol(doing, error.to_string()))?,
+                    );
+                }
+                Message::ReadyForQuery(_) => {
+                    return row.ok_or_else(|| self.broken_protocol(doing, "no row".to_owned()));
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Gives the command that begins the stream, and hands over what the stream is made of.

@@ -1,8 +1,8 @@
 use std::collections::BTreeSet;
 
-use postgres_protocol::escape::escape_identifier;
+use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::{CapturedTable, Database, PublicationAutocreate, SourceError};
+use super::{CapturedTable, Database, PublicationAutocreate, SourceError, SourceOptions};
 use crate::model::{PublicationName, TableName};
 
 /// What was done to the publication, for the log.
@@ -55,6 +55,53 @@ pub async fn ensure_publication(
     );
     database.execute("altering the publication", &sql).await?;
     Ok(PublicationChange::Altered)
+}
+
+/// What the publication's comment says of a slot that was made for it.
+fn memory_of(options: &SourceOptions) -> String {
+    format!("outboxd slot={}", options.slot)
+}
+
+/// Whether the publication's comment says that the slot was made before: the one place a server
+/// keeps for us that outlives a slot (rule R8).
+///
+/// # Errors
+/// When the catalog cannot be read.
+pub async fn remembers_slot(
+    database: &Database,
+    options: &SourceOptions,
+) -> Result<bool, SourceError> {
+    let rows = database
+        .query(
+            "reading the publication's comment",
+            "SELECT pg_catalog.obj_description(oid, 'pg_publication') FROM pg_catalog.pg_publication WHERE pubname = $1",
+            &[&options.publication.as_str()],
+        )
+        .await?;
+    let comment: Option<String> = rows.first().and_then(|row| row.get(0));
+    Ok(comment.is_some_and(|comment| comment.contains(&memory_of(options))))
+}
+
+/// Leaves the slot's name in the publication's comment, where our role owns the publication.
+///
+/// # Errors
+/// When the server refuses for any other reason than a missing right.
+pub async fn remember_slot(
+    database: &Database,
+    options: &SourceOptions,
+) -> Result<(), SourceError> {
+    let sql = format!(
+        "COMMENT ON PUBLICATION {} IS {}",
+        escape_identifier(options.publication.as_str()),
+        escape_literal(&memory_of(options))
+    );
+    match database
+        .execute("noting the slot in the publication's comment", &sql)
+        .await
+    {
+        Err(error) if error.sqlstate() == Some("42501") => Ok(()),
+        outcome => outcome,
+    }
 }
 
 struct Existing {

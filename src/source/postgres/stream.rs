@@ -9,7 +9,7 @@ use super::connection::{Connection, Duplex, server_error, write_all};
 use super::frame::{Inbound, Received};
 use super::walmsg::StatusUpdate;
 use super::{SourceError, SourceOptions};
-use crate::model::ConfirmedLsn;
+use crate::model::{ConfirmedLsn, Lsn};
 
 /// The running stream of a replication slot: we read the log from it and write positions to it.
 ///
@@ -19,6 +19,18 @@ pub struct ReplicationStream {
     io: Box<dyn Duplex>,
     outbound: BytesMut,
     server: String,
+}
+
+/// Which log a server writes (`IDENTIFY_SYSTEM`; PostgreSQL documentation, "Streaming
+/// Replication Protocol").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemIdentity {
+    /// Names the cluster; a restored copy keeps it.
+    pub system_id: String,
+    /// Changes when a standby is promoted or a backup restored.
+    pub timeline: u32,
+    /// The end of the log that is safe on the server's disk now.
+    pub wal_end: Lsn,
 }
 
 /// What the server said besides the data of the stream.
@@ -38,8 +50,8 @@ impl ReplicationStream {
     /// Opens a connection and starts the slot's stream at the position the server remembers
     /// (rule R4: `0/0` lets the server choose its confirmed position).
     ///
-    /// `keepalive` replaces a `wal_sender_timeout` of 0, with which a server would never notice
-    /// that we are gone.
+    /// `wal_sender_timeout` replaces one of 0, with which a server would never notice that we
+    /// are gone.
     ///
     /// # Errors
     /// When the connection fails or the server refuses, for instance because another process
@@ -47,12 +59,13 @@ impl ReplicationStream {
     pub async fn start(
         options: &SourceOptions,
         wal_sender_timeout: Option<Duration>,
-    ) -> Result<(Self, Inbound), SourceError> {
+    ) -> Result<(Self, Inbound, SystemIdentity), SourceError> {
         let mut connection = Connection::open(options).await?;
         let settings = session_settings(connection.major_version(), wal_sender_timeout);
         connection
             .execute("setting up the session", &settings)
             .await?;
+        let system = identify(&mut connection).await?;
         let command = format!(
             "START_REPLICATION SLOT {} LOGICAL 0/0 (proto_version '1', publication_names {})",
             escape_identifier(options.slot.as_str()),
@@ -66,7 +79,7 @@ impl ReplicationStream {
             outbound: BytesMut::new(),
             server,
         };
-        Ok((stream, inbound))
+        Ok((stream, inbound, system))
     }
 
     /// Reads once from the socket into `inbound`, waiting if need be. Cancel-safe: what was
@@ -109,12 +122,16 @@ impl ReplicationStream {
         }
     }
 
-    /// Reports a position.
+    /// Reports a position, and asks the server for an answer if wanted.
     ///
     /// # Errors
     /// When the connection broke, or the server takes nothing for 20 s.
-    pub async fn send(&mut self, confirmed: ConfirmedLsn) -> Result<(), SourceError> {
-        self.put_status(confirmed, false);
+    pub async fn send(
+        &mut self,
+        confirmed: ConfirmedLsn,
+        reply_requested: bool,
+    ) -> Result<(), SourceError> {
+        self.put_status(confirmed, reply_requested);
         self.flush().await
     }
 
@@ -171,6 +188,21 @@ impl ReplicationStream {
             source,
         }
     }
+}
+
+async fn identify(connection: &mut Connection) -> Result<SystemIdentity, SourceError> {
+    const DOING: &str = "identifying the server";
+    let row = connection.query_row(DOING, "IDENTIFY_SYSTEM").await?;
+    let column = |index: usize| row.get(index).cloned().flatten().unwrap_or_default();
+    let unreadable = || SourceError::Protocol {
+        doing: DOING,
+        what: "an answer that cannot be read".to_owned(),
+    };
+    Ok(SystemIdentity {
+        system_id: column(0),
+        timeline: column(1).parse().map_err(|_| unreadable())?,
+        wal_end: column(2).parse().map_err(|_| unreadable())?,
+    })
 }
 
 /// Settings that decide the text form of values, pinned because a role or a database can have

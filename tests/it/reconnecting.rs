@@ -1,0 +1,91 @@
+//! A lost database connection costs nothing: the same process goes on where it was, and what
+//! the server sends again is not sent to the broker again (rule R4).
+
+use crate::support::database::TestDatabase;
+use crate::support::eventually;
+use crate::support::outboxd::Setup;
+use crate::support::services::Services;
+use crate::support::topic;
+use crate::support::workload::{Verdict, Workload};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_sessions_under_load_lose_nothing_and_repeat_nothing() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    let load = Workload::start(&database, 4).await;
+    for round in 1..=20 {
+        let target = load.committed() + 200;
+        eventually("the writers go on", async || {
+            (load.committed() > target).then_some(())
+        })
+        .await;
+        database
+            .execute(&format!(
+                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{}' AND active",
+                database.name
+            ))
+            .await;
+        eventually("it streams again", async || {
+            (outboxd.log().matches("Streaming ").count() > round).then_some(())
+        })
+        .await;
+    }
+    let committed = load.end().await;
+    database.all_confirmed().await;
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+    let records = topic::read_all(
+        &database.services.kafka,
+        &format!("{}.load.events", database.name),
+    );
+    let verdict = Verdict::of(&committed, &records);
+    println!(
+        "20 ended sessions under load: {} events, {verdict:?}",
+        committed.len()
+    );
+    assert_eq!(verdict, Verdict::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_dropped_while_streaming_is_an_error_and_never_made_anew() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    database.event("CLM-1", "{}").await;
+    database.all_confirmed().await;
+    let drop_slot = format!(
+        "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{0}' AND active;
+         SELECT pg_drop_replication_slot('{0}')",
+        database.name
+    );
+    eventually("the slot is dropped", async || {
+        database.sql.batch_execute(&drop_slot).await.ok()
+    })
+    .await;
+    outboxd.says("is gone").await;
+    assert_eq!(database.slot("slot_name").await, None);
+    assert_eq!(outboxd.stop().await, 0);
+
+    // Also not at the next start, in any process: the publication's comment remembers it.
+    let setup = Setup::of(&database);
+    let (code, said) = setup.fails();
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("is gone"), "{said}");
+    assert_eq!(database.slot("slot_name").await, None);
+    // The way out that it names.
+    database
+        .execute(&format!("COMMENT ON PUBLICATION {} IS NULL", database.name))
+        .await;
+    setup.start().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_after_the_start_leaves_the_process_up_and_stoppable() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    // An event that no topic can take.
+    database
+        .execute("INSERT INTO outbox VALUES (gen_random_uuid(), 'not a topic', 'k', 't', '{}')")
+        .await;
+    outboxd.says("Failed.").await;
+    assert!(outboxd.log().contains("not a topic"), "{}", outboxd.log());
+    assert_eq!(outboxd.stop().await, 0);
+}
