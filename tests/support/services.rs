@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::{database, eventually};
+
 /// The services every test shares.
 #[derive(Clone, Debug)]
 pub struct Services {
@@ -21,6 +23,13 @@ impl Services {
             pg_ca: variable("OUTBOXD_TEST_PG_CA").into(),
             kafka: variable("OUTBOXD_TEST_KAFKA"),
         }
+    }
+
+    /// The same broker with another database server.
+    pub fn with_postgres(mut self, postgres: &OwnPostgres) -> Self {
+        self.pg_port = postgres.port();
+        self.pg_ca = postgres.certificates().join("ca.pem");
+        self
     }
 
     /// The same database server with another broker.
@@ -85,6 +94,112 @@ impl Drop for OwnKafka {
     fn drop(&mut self) {
         dev("kafka", &["stop", self.folder.to_str().unwrap(), "kill"]);
     }
+}
+
+/// A database server for one test, which may stop it or change who may log in and how.
+/// Declare it before the databases on it, so that it outlives them.
+pub struct OwnPostgres {
+    folder: PathBuf,
+    port: u16,
+}
+
+impl OwnPostgres {
+    /// `version` is the major one, 14 to 18.
+    pub fn start(version: u32) -> Self {
+        Self::start_with(version, &[])
+    }
+
+    /// `settings` are `name=value`, and hold until the next start.
+    pub fn start_with(version: u32, settings: &[&str]) -> Self {
+        let folder = scratch("pg");
+        let port = dev_postgres(
+            &folder,
+            &["--version", &version.to_string(), "--"],
+            settings,
+        )
+        .parse()
+        .expect("a port");
+        Self { folder, port }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The folder with `ca.pem`, `other-ca.pem`, `client.pem` and `client.key`.
+    pub fn certificates(&self) -> PathBuf {
+        self.folder.join("certs")
+    }
+
+    /// `mode` is `fast`, `immediate` or `kill`. Returns when the server is gone.
+    pub fn stop(&self, mode: &str) {
+        dev("postgres", &["stop", self.folder.to_str().unwrap(), mode]);
+    }
+
+    /// Starts the stopped server on the same data and port.
+    pub fn start_again(&self, settings: &[&str]) {
+        dev_postgres(&self.folder, &["--"], settings);
+    }
+
+    /// Makes the server one in recovery: read-only, as a replica that nobody sends anything to.
+    pub fn become_standby(&self) {
+        self.stop("fast");
+        std::fs::write(self.folder.join("data/standby.signal"), "").expect("write standby.signal");
+        self.start_again(&[]);
+    }
+
+    /// Puts these lines before those of pg_hba.conf that let everybody in by SCRAM, instead of
+    /// what an earlier call put there. Returns when they hold.
+    pub async fn hba(&self, lines: &[&str]) {
+        let before = self.loaded_at().await;
+        let content = format!(
+            "{}\nlocal all all trust\nhost all all all scram-sha-256\n",
+            lines.join("\n")
+        );
+        std::fs::write(self.folder.join("data/pg_hba.conf"), content).expect("write pg_hba.conf");
+        signal(&self.pid(), "HUP");
+        eventually("the server reads pg_hba.conf again", async || {
+            (self.loaded_at().await != before).then_some(())
+        })
+        .await;
+    }
+
+    /// When the settings that hold for a new session were read.
+    async fn loaded_at(&self) -> String {
+        let session = database::connect(self.port, "postgres").await;
+        let row = session
+            .query_one("SELECT pg_conf_load_time()::text", &[])
+            .await
+            .expect("the time of the last reload");
+        row.get(0)
+    }
+
+    /// The postmaster's process id.
+    pub fn pid(&self) -> String {
+        let file = std::fs::read_to_string(self.folder.join("data/postmaster.pid"));
+        let file = file.expect("the server runs");
+        file.lines().next().expect("a pid").trim().to_owned()
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).expect("the server's log")
+    }
+}
+
+impl Drop for OwnPostgres {
+    fn drop(&mut self) {
+        self.stop("kill");
+    }
+}
+
+fn dev_postgres(folder: &Path, arguments: &[&str], settings: &[&str]) -> String {
+    let mut all = vec!["start", folder.to_str().unwrap()];
+    all.extend(arguments);
+    for setting in settings {
+        all.extend(["-c", setting]);
+    }
+    dev("postgres", &all)
 }
 
 /// Sends a signal by its name.
