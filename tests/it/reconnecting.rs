@@ -4,7 +4,7 @@
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
-use crate::support::services::Services;
+use crate::support::services::{OwnPostgres, Services};
 use crate::support::topic;
 use crate::support::workload::{Verdict, Workload};
 
@@ -30,7 +30,7 @@ async fn ended_sessions_under_load_lose_nothing_and_repeat_nothing() {
         })
         .await;
     }
-    let committed = load.end().await;
+    let committed = load.end(&database).await;
     database.all_confirmed().await;
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
     let records = topic::read_all(
@@ -43,6 +43,54 @@ async fn ended_sessions_under_load_lose_nothing_and_repeat_nothing() {
         committed.len()
     );
     assert_eq!(verdict, Verdict::default());
+}
+
+/// Restarts a server of this version under load, now gently and now not.
+async fn server_restarted_under_load(version: u32) {
+    let postgres = OwnPostgres::start(version);
+    let mut database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    let load = Workload::start(&database, 4).await;
+    for (round, mode) in ["fast", "immediate", "fast", "kill"]
+        .into_iter()
+        .enumerate()
+    {
+        let target = load.committed() + 300;
+        eventually("the writers go on", async || {
+            (load.committed() > target).then_some(())
+        })
+        .await;
+        postgres.stop(mode);
+        postgres.start_again(&[]);
+        eventually("it streams again", async || {
+            (outboxd.log().matches("Streaming ").count() > round + 1).then_some(())
+        })
+        .await;
+    }
+    database.reconnect().await;
+    let committed = load.end(&database).await;
+    database.all_confirmed().await;
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+    let records = topic::read_all(
+        &database.services.kafka,
+        &format!("{}.load.events", database.name),
+    );
+    let verdict = Verdict::of(&committed, &records);
+    println!(
+        "PostgreSQL {version} restarted 4 times under load: {} events, {verdict:?}",
+        committed.len()
+    );
+    assert_eq!(verdict, Verdict::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_postgresql_14_costs_nothing() {
+    server_restarted_under_load(14).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_postgresql_18_costs_nothing() {
+    server_restarted_under_load(18).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

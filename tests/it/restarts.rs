@@ -28,7 +28,7 @@ async fn restarted_under_load(end: &str) -> (usize, Verdict) {
         }
         outboxd = setup.start().await;
     }
-    let committed = load.end().await;
+    let committed = load.end(&database).await;
     database.all_confirmed().await;
     let records = topic::read_all(
         &database.services.kafka,

@@ -1,9 +1,11 @@
 //! A database, slot and publication of a test's own.
 
+use std::time::Instant;
+
 use tokio_postgres::{Client, NoTls};
 
-use super::eventually;
 use super::services::Services;
+use super::{PATIENCE, eventually, pause};
 
 /// The exercise's outbox table, as users create it.
 pub const OUTBOX: &str = include_str!("../../sql/outbox.sql");
@@ -37,6 +39,11 @@ impl TestDatabase {
             name,
             sql,
         }
+    }
+
+    /// A new session after the server was restarted.
+    pub async fn reconnect(&mut self) {
+        self.sql = connect_again(self.services.pg_port, &self.name).await;
     }
 
     /// Another session.
@@ -129,6 +136,27 @@ impl TestDatabase {
 }
 
 pub async fn connect(port: u16, database: &str) -> Client {
+    try_connect(port, database)
+        .await
+        .expect("connect to the test server")
+}
+
+/// Tries until the server lets us in.
+pub async fn connect_again(port: u16, database: &str) -> Client {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match try_connect(port, database).await {
+            Ok(client) => return client,
+            Err(error) => assert!(
+                Instant::now() < deadline,
+                "the server lets nobody in: {error:?}"
+            ),
+        }
+        pause().await;
+    }
+}
+
+pub async fn try_connect(port: u16, database: &str) -> Result<Client, tokio_postgres::Error> {
     let (client, connection) = tokio_postgres::Config::new()
         .host("localhost")
         .port(port)
@@ -136,10 +164,9 @@ pub async fn connect(port: u16, database: &str) -> Client {
         .password("postgres")
         .dbname(database)
         .connect(NoTls)
-        .await
-        .expect("connect to the test server");
+        .await?;
     tokio::spawn(connection);
-    client
+    Ok(client)
 }
 
 impl Drop for TestDatabase {
@@ -152,7 +179,10 @@ impl Drop for TestDatabase {
                 .build()
                 .unwrap();
             runtime.block_on(async {
-                let server = connect(port, "postgres").await;
+                // A server of the test's own may be gone already.
+                let Ok(server) = try_connect(port, "postgres").await else {
+                    return;
+                };
                 let drop_slot = format!(
                     "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{name}' AND active;
                      SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = '{name}' AND NOT active"

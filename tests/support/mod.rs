@@ -26,7 +26,11 @@ pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) 
             Instant::now() < deadline,
             "waited {PATIENCE:?} in vain: {what}"
         );
-        // The one place that waits between two looks at a condition.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        pause().await;
     }
+}
+
+/// The pause between two looks at a condition; nothing else ever waits for a time.
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
 }

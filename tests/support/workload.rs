@@ -7,20 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::task::JoinHandle;
-use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
-use super::database::TestDatabase;
+use super::database::{TestDatabase, connect_again};
 use super::topic::Record;
 
 const KEYS: usize = 24;
 
 /// Transactions going on until [`Self::end`]: one to five rows, some with a savepoint rolled
-/// back, some rolled back whole.
+/// back, some rolled back whole. A writer whose session ends opens another one.
 pub struct Workload {
     stop: Arc<AtomicBool>,
     committed: Arc<AtomicUsize>,
-    writers: Vec<JoinHandle<Vec<Uuid>>>,
+    writers: Vec<JoinHandle<()>>,
 }
 
 impl Workload {
@@ -34,96 +35,107 @@ impl Workload {
             .await;
         let stop = Arc::new(AtomicBool::new(false));
         let committed = Arc::new(AtomicUsize::new(0));
-        let mut tasks = Vec::new();
-        for seed in 0..writers {
-            let session = database.session().await;
-            tasks.push(tokio::spawn(write(
-                session,
-                seed,
-                Arc::clone(&stop),
-                Arc::clone(&committed),
-            )));
-        }
+        let writers = (0..writers)
+            .map(|seed| {
+                let writer = Writer {
+                    port: database.services.pg_port,
+                    database: database.name.clone(),
+                    random: fastrand::Rng::with_seed(seed),
+                    committed: Arc::clone(&committed),
+                };
+                tokio::spawn(writer.write_until(Arc::clone(&stop)))
+            })
+            .collect();
         Self {
             stop,
             committed,
-            writers: tasks,
+            writers,
         }
     }
 
-    /// How many events were committed so far.
+    /// How many events were committed so far, as far as the writers were told.
     pub fn committed(&self) -> usize {
         self.committed.load(Ordering::Relaxed)
     }
 
-    /// Ends the writers; the ids of all committed events.
-    pub async fn end(self) -> HashSet<String> {
+    /// Ends the writers; the ids of all committed events. The table says which these are, since
+    /// a writer whose session ended does not know of its last transaction.
+    pub async fn end(self, database: &TestDatabase) -> HashSet<String> {
         self.stop.store(true, Ordering::Relaxed);
-        let mut ids = HashSet::new();
         for writer in self.writers {
-            ids.extend(
-                writer
-                    .await
-                    .expect("the writer works")
-                    .iter()
-                    .map(Uuid::to_string),
-            );
+            writer.await.expect("the writer works");
         }
-        ids
+        let session = database.session().await;
+        let rows = session
+            .query(
+                "SELECT id::text FROM outbox WHERE aggregate_type = 'load'",
+                &[],
+            )
+            .await
+            .expect("the table can be read");
+        rows.iter().map(|row| row.get(0)).collect()
     }
 }
 
-async fn write(
-    mut session: Client,
-    seed: u64,
-    stop: Arc<AtomicBool>,
+struct Writer {
+    port: u16,
+    database: String,
+    random: fastrand::Rng,
     committed: Arc<AtomicUsize>,
-) -> Vec<Uuid> {
-    let mut random = fastrand::Rng::with_seed(seed);
-    let insert = session
-        .prepare(
-            "WITH next AS (UPDATE counters SET n = n + 1 WHERE key = $1 RETURNING n)
-             INSERT INTO outbox (id, aggregate_type, aggregate_id, type, payload)
-             SELECT $2::text::uuid, 'load', $1, 'Counted', jsonb_build_object('n', n) FROM next",
-        )
-        .await
-        .unwrap();
-    let mut ids = Vec::new();
-    while !stop.load(Ordering::Relaxed) {
+}
+
+impl Writer {
+    async fn write_until(mut self, stop: Arc<AtomicBool>) {
+        while !stop.load(Ordering::Relaxed) {
+            let mut session = connect_again(self.port, &self.database).await;
+            while !stop.load(Ordering::Relaxed) {
+                // A session that ended is replaced; what it was doing counts if it committed.
+                if self.transaction(&mut session).await.is_err() && session.is_closed() {
+                    break;
+                }
+            }
+        }
+    }
+
+    async fn transaction(&mut self, session: &mut Client) -> Result<(), tokio_postgres::Error> {
+        let random = &mut self.random;
         let mut keys: Vec<usize> = (0..random.usize(1..=5))
             .map(|_| random.usize(..KEYS))
             .collect();
         // Locks are taken in one order, so that writers never wait for each other in a circle.
         keys.sort_unstable();
-        let transaction = session.transaction().await.unwrap();
-        let mut written = Vec::new();
+        let transaction = session.transaction().await?;
         for key in &keys {
-            let id = Uuid::from_u128(random.u128(..));
-            transaction
-                .execute(&insert, &[&format!("k{key}"), &id.to_string()])
-                .await
-                .unwrap();
-            written.push(id);
+            insert(&transaction, *key, random).await?;
         }
         if random.u8(..) < 16 {
-            transaction.batch_execute("SAVEPOINT s").await.unwrap();
-            let gone = Uuid::from_u128(random.u128(..));
-            let last = format!("k{}", keys[keys.len() - 1]);
-            transaction
-                .execute(&insert, &[&last, &gone.to_string()])
-                .await
-                .unwrap();
-            transaction.batch_execute("ROLLBACK TO s").await.unwrap();
+            transaction.batch_execute("SAVEPOINT s").await?;
+            insert(&transaction, keys[keys.len() - 1], random).await?;
+            transaction.batch_execute("ROLLBACK TO s").await?;
         }
         if random.u8(..) < 16 {
-            transaction.rollback().await.unwrap();
+            transaction.rollback().await?;
         } else {
-            transaction.commit().await.unwrap();
-            committed.fetch_add(written.len(), Ordering::Relaxed);
-            ids.extend(written);
+            transaction.commit().await?;
+            self.committed.fetch_add(keys.len(), Ordering::Relaxed);
         }
+        Ok(())
     }
-    ids
+}
+
+async fn insert(
+    transaction: &Transaction<'_>,
+    key: usize,
+    random: &mut fastrand::Rng,
+) -> Result<(), tokio_postgres::Error> {
+    let id = Uuid::from_u128(random.u128(..)).to_string();
+    let sql = "WITH next AS (UPDATE counters SET n = n + 1 WHERE key = $1 RETURNING n)
+               INSERT INTO outbox (id, aggregate_type, aggregate_id, type, payload)
+               SELECT $2::text::uuid, 'load', $1, 'Counted', jsonb_build_object('n', n) FROM next";
+    let parameters: [(&(dyn ToSql + Sync), Type); 2] =
+        [(&format!("k{key}"), Type::TEXT), (&id, Type::TEXT)];
+    transaction.query_typed(sql, &parameters).await?;
+    Ok(())
 }
 
 /// What a topic shows of a workload.
