@@ -45,7 +45,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
         if streamed_now {
             backoff.reset();
         }
-        let wait = backoff.next();
+        let wait = backoff.next(error.pause());
         tracing::warn!(
             error = %Chain(&error),
             "Interrupted; trying again in {} ms from the slot's confirmed position.",
