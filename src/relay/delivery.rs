@@ -114,19 +114,19 @@ impl Delivery {
     /// Enters all waiting reports into the window.
     ///
     /// # Errors
-    /// The first record that failed for good.
+    /// Why the sink is finished: a record failed for good, or the client gave up.
     pub(super) fn collect(&mut self) -> Result<(), RelayError> {
         self.reports.take(&mut self.handling);
         for report in self.handling.drain(..) {
             match report.outcome {
                 Ok(()) => self.window.acknowledge(report.sequence)?,
-                Err(failure) => {
-                    self.window.fail(report.sequence);
-                    return Err(SinkError::Refused(failure).into());
-                }
+                Err(_) => self.window.fail(report.sequence),
             }
         }
-        Ok(())
+        match self.sink.verdict() {
+            Some(failure) => Err(SinkError::Refused(failure).into()),
+            None => Ok(()),
+        }
     }
 
     /// Everything before this is acknowledged.

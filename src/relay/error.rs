@@ -2,7 +2,7 @@ use crate::convert::{ConvertError, UnsupportedType};
 use crate::model::{ErrorClass, Lsn, TableName};
 use crate::relay::ack::{AckError, ProtocolViolation};
 use crate::router::{PlanError, RouteError};
-use crate::sink::SinkError;
+use crate::sink::{Pause, SinkError};
 use crate::source::postgres::SourceError;
 
 /// What ends an attempt to relay.
@@ -171,6 +171,14 @@ impl RelayError {
             // What was remembered is not to be trusted any more.
             Self::Stream(_) | Self::Reports(_) => ErrorClass::Rewind,
             Self::StreamEnded | Self::Silent { .. } | Self::Overdue => ErrorClass::Retry,
+        }
+    }
+
+    /// How long to wait before trying again, where that is done.
+    pub(super) fn pause(&self) -> Pause {
+        match self {
+            Self::Sink(error) => error.pause(),
+            _ => Pause::Short,
         }
     }
 }

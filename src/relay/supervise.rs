@@ -51,7 +51,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
         connector.keep_or_drop_the_producer(&error).await;
         let wait = match error.class() {
             ErrorClass::Retry | ErrorClass::Rewind => {
-                let wait = backoff.next();
+                let wait = backoff.next(error.pause());
                 tracing::warn!(
                     error = %Chain(&error),
                     "Interrupted; trying again in {} ms from the slot's confirmed position.",

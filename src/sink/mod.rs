@@ -10,7 +10,7 @@ mod stdout;
 
 use std::sync::Arc;
 
-pub use kafka::{DeliveryFailure, client_library_version};
+pub use kafka::{DeliveryFailure, Pause, Probe, client_library_version};
 pub use options::{KafkaOptions, SinkOptions};
 pub use reports::{Report, Reports};
 
@@ -29,7 +29,8 @@ pub enum Sink {
 /// Why a record was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// No room now; it will be taken once deliveries were reported. The record was not lost.
+    /// Not taken now, for want of room or because a record before it failed; what to do next is
+    /// known once deliveries were reported. The record was not lost.
     #[error("the producer's queue is full")]
     Full,
     /// The sink cannot be opened with these settings.
@@ -52,6 +53,14 @@ impl SinkError {
             Self::Full => ErrorClass::Retry,
             Self::Settings(_) | Self::Output(_) => ErrorClass::Fatal,
             Self::Refused(failure) => failure.class(),
+        }
+    }
+
+    /// How long to wait before trying again.
+    pub fn pause(&self) -> Pause {
+        match self {
+            Self::Refused(failure) => failure.pause(),
+            Self::Full | Self::Settings(_) | Self::Output(_) => Pause::Short,
         }
     }
 }
@@ -86,6 +95,22 @@ impl Sink {
                 reports.put(Report::delivered(sequence));
                 Ok(())
             }
+        }
+    }
+
+    /// Why this sink is finished, if it is and once that is known (rule R3).
+    pub fn verdict(&self) -> Option<DeliveryFailure> {
+        match self {
+            Self::Kafka(sink) => sink.verdict(),
+            Self::Stdout(_) | Self::Null(_) => None,
+        }
+    }
+
+    /// What asks whether the brokers answer; `None` where there are none.
+    pub fn probe(&self) -> Option<Probe> {
+        match self {
+            Self::Kafka(sink) => Some(sink.probe()),
+            Self::Stdout(_) | Self::Null(_) => None,
         }
     }
 

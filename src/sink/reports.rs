@@ -1,9 +1,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
 
 use super::DeliveryFailure;
+use super::kafka::Rank;
 use crate::model::Sequence;
 
 /// What became of one record.
@@ -25,47 +28,141 @@ impl Report {
     }
 }
 
-/// Delivery reports on their way from the broker client's thread to the relay.
+/// What the broker client's threads have to say to the relay: delivery reports, that the
+/// producer is finished, and that the brokers cannot be reached.
 ///
 /// Each producer has one of its own, so that reports of an abandoned producer reach nobody.
 /// Holds at most one report a record in flight.
 #[derive(Debug, Default)]
 pub struct Reports {
-    waiting: Mutex<Vec<Report>>,
+    /// Whether there is a verdict; asked before each record, so without the lock.
+    finished: AtomicBool,
+    /// Whether the client reported an error that may be its last.
+    suspected: AtomicBool,
+    said: Mutex<Said>,
     arrived: Notify,
-    failed: AtomicBool,
 }
+
+#[derive(Debug, Default)]
+struct Said {
+    waiting: Vec<Report>,
+    verdict: Option<Verdict>,
+    trouble: Option<String>,
+}
+
+/// Why the producer is finished, as far as is known.
+#[derive(Debug)]
+struct Verdict {
+    failure: DeliveryFailure,
+    /// Until then the report that says the cause may come.
+    settled_at: Instant,
+}
+
+/// A record's own report comes within milliseconds of what it brings about, since the client
+/// makes both in one go.
+const CAUSE_COMES_WITHIN: Duration = Duration::from_millis(500);
 
 impl Reports {
     /// Adds a report and wakes the relay.
     pub fn put(&self, report: Report) {
-        if report.outcome.is_err() {
-            // Before anything else: what is behind a failed record must not be sent (rule R3).
-            self.failed.store(true, Ordering::Release);
+        let mut said = self.said();
+        match &report.outcome {
+            Ok(()) => said.trouble = None,
+            Err(failure) => self.condemn(&mut said, failure.clone()),
         }
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = waiting.is_empty();
-        waiting.push(report);
-        drop(waiting);
+        let first = said.waiting.is_empty();
+        said.waiting.push(report);
+        drop(said);
         if first {
             self.arrived.notify_one();
         }
     }
 
-    /// Whether any record failed for good, so that nothing more may be handed over.
-    pub fn failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
+    /// The client reported an error, so it has to be asked whether it gave up. Wakes the relay.
+    pub fn suspect(&self) {
+        self.suspected.store(true, Ordering::Release);
+        self.arrived.notify_one();
+    }
+
+    /// Whether the client is to be asked; once for each suspicion.
+    pub fn take_suspicion(&self) -> bool {
+        self.suspected.swap(false, Ordering::AcqRel)
+    }
+
+    /// The producer gave up, whether or not it holds records.
+    pub fn lost(&self, failure: DeliveryFailure) {
+        self.condemn(&mut self.said(), failure);
+    }
+
+    /// Whether the producer is finished: a record failed for good or the client gave up, so
+    /// that nothing more may be handed over (rule R3).
+    pub fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::Acquire)
+    }
+
+    /// Why the producer is finished. What may be no more than the consequence of another failure
+    /// is told only after that had time to arrive.
+    pub fn verdict(&self) -> Option<DeliveryFailure> {
+        if !self.is_finished() {
+            return None;
+        }
+        let said = self.said();
+        let verdict = said.verdict.as_ref()?;
+        (verdict.settled_at <= Instant::now()).then(|| verdict.failure.clone())
+    }
+
+    /// The brokers cannot be reached or refuse us; the client keeps trying.
+    pub fn set_trouble(&self, what: String) {
+        self.said().trouble = Some(what);
+    }
+
+    /// The brokers answer.
+    pub fn clear_trouble(&self) {
+        self.said().trouble = None;
+    }
+
+    /// What keeps the client from the brokers, until a record is delivered or a broker answers
+    /// a probe.
+    pub fn trouble(&self) -> Option<String> {
+        self.said().trouble.clone()
     }
 
     /// Moves all waiting reports into `into`, which must be empty and keeps its capacity.
     pub fn take(&self, into: &mut Vec<Report>) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *waiting, into);
+        std::mem::swap(&mut self.said().waiting, into);
     }
 
-    /// Waits until a report is there. Cancel-safe: a wake-up is not lost.
+    /// Waits until a report is there or a verdict is settled. Cancel-safe: a wake-up is not
+    /// lost.
     pub async fn arrived(&self) {
-        self.arrived.notified().await;
+        let settled_at = self.said().verdict.as_ref().map(|v| v.settled_at);
+        match settled_at {
+            None => self.arrived.notified().await,
+            // Whether it was woken or the time is over: there is something to look at.
+            Some(at) => drop(timeout_at(at, self.arrived.notified()).await),
+        }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What explains most stands; of several such, the first.
+    fn condemn(&self, said: &mut Said, failure: DeliveryFailure) {
+        // Before anything else: what is behind a failed record must not be sent (rule R3).
+        self.finished.store(true, Ordering::Release);
+        let known = said.verdict.as_ref();
+        if known.is_some_and(|known| known.failure.rank() >= failure.rank()) {
+            return;
+        }
+        let mut settled_at = Instant::now();
+        if failure.rank() < Rank::Cause {
+            settled_at += CAUSE_COMES_WITHIN;
+        }
+        said.verdict = Some(Verdict {
+            failure,
+            settled_at,
+        });
     }
 }
 
@@ -84,7 +181,7 @@ mod tests {
             taken.iter().map(|r| r.sequence).collect::<Vec<_>>(),
             [Sequence(7)]
         );
-        assert!(!reports.failed());
+        assert!(!reports.is_finished());
     }
 
     #[tokio::test]
@@ -98,5 +195,14 @@ mod tests {
             reports.take(&mut taken);
             assert_eq!(taken.len(), 1);
         }
+    }
+
+    #[test]
+    fn a_delivery_ends_the_trouble() {
+        let reports = Reports::default();
+        reports.set_trouble("1/1 brokers are down".to_owned());
+        assert!(reports.trouble().is_some());
+        reports.put(Report::delivered(Sequence(1)));
+        assert_eq!(reports.trouble(), None);
     }
 }

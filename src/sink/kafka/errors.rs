@@ -2,35 +2,76 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::model::ErrorClass;
 
-/// A record the broker or its client refused for good.
+/// Why a producer is finished: a record was refused for good, or the client itself gave up.
+///
+/// The class is never [`ErrorClass::Retry`]: whatever failed, what was queued behind it must
+/// not be sent by the same producer (rule R3). What only has to be waited for is rewound with
+/// a long [`Pause`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a record for topic {topic} was not delivered: {reason}{advice}")]
+#[error("{what}: {reason}{advice}")]
 pub struct DeliveryFailure {
-    topic: String,
+    what: String,
     reason: String,
     advice: &'static str,
     class: ErrorClass,
+    pause: Pause,
+    rank: Rank,
+}
+
+/// How long to wait before the next producer tries again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// As after a cut connection.
+    Short,
+    /// It will take the cluster, or a person, a while to mend; seconds at least.
+    Long,
+}
+
+/// How much a failure explains; of several, the one that explains most is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::sink) enum Rank {
+    /// That something else failed first.
+    Consequence,
+    /// That the client gave up; often because of a record, whose own report says more.
+    Producer,
+    /// What is wrong with a record or its topic.
+    Cause,
 }
 
 impl DeliveryFailure {
-    pub(super) fn new(error: &KafkaError, topic: &str) -> Self {
-        let code = error.rdkafka_error_code();
-        let (class, advice) = code.map_or((ErrorClass::Rewind, ""), judge);
-        Self {
-            topic: topic.to_owned(),
-            reason: code.map_or_else(|| error.to_string(), |code| code.to_string()),
-            advice,
-            class,
+    /// A record was refused.
+    pub(super) fn of_record(error: &KafkaError, topic: &str) -> Self {
+        let what = format!("a record for topic {topic} was not delivered");
+        match error.rdkafka_error_code() {
+            Some(code) => Self::judged(code, what, code.to_string()),
+            None => Self::judged(RDKafkaErrorCode::Unknown, what, error.to_string()),
         }
     }
 
-    /// The record was not even tried, because one before it failed.
-    pub(super) fn behind_a_failed_record(topic: &str) -> Self {
+    /// The client gave up, whatever records it holds (`rd_kafka_fatal_error`).
+    pub(super) fn of_producer(code: RDKafkaErrorCode, reason: &str) -> Self {
+        let what = "the Kafka producer cannot go on".to_owned();
         Self {
-            topic: topic.to_owned(),
-            reason: "a record before it failed, and nothing may overtake it".to_owned(),
-            advice: "",
+            // It is not about one event, and a new producer is what helps.
             class: ErrorClass::Rewind,
+            rank: Rank::Producer,
+            ..Self::judged(code, what, reason.to_owned())
+        }
+    }
+
+    fn judged(code: RDKafkaErrorCode, what: String, reason: String) -> Self {
+        let Judgement {
+            class,
+            pause,
+            advice,
+        } = judge(code);
+        Self {
+            what,
+            reason,
+            advice,
+            class,
+            pause,
+            rank: rank(code),
         }
     }
 
@@ -38,54 +79,162 @@ impl DeliveryFailure {
     pub fn class(&self) -> ErrorClass {
         self.class
     }
+
+    /// How long to wait before trying again.
+    pub fn pause(&self) -> Pause {
+        self.pause
+    }
+
+    pub(in crate::sink) fn rank(&self) -> Rank {
+        self.rank
+    }
 }
 
-/// Class of a librdkafka code, and what a person can do. Codes not listed: go back to the
+struct Judgement {
+    class: ErrorClass,
+    pause: Pause,
+    advice: &'static str,
+}
+
+/// Class of a code, and what a person can do. A code that is not listed means: go back to the
 /// confirmed position with a new producer, which loses nothing.
-fn judge(code: RDKafkaErrorCode) -> (ErrorClass, &'static str) {
-    use RDKafkaErrorCode::{
-        ClusterAuthorizationFailed, InvalidMessageSize, InvalidTopic, MessageSizeTooLarge,
-        TopicAuthorizationFailed, UnknownTopic, UnknownTopicOrPartition,
+///
+/// The codes are those of `rd_kafka_resp_err_t` (librdkafka's rdkafka.h); which of them end a
+/// record's life is decided by `rd_kafka_handle_Produce_error` there. Many of those listed are
+/// retried by librdkafka itself and come here only by way of an older broker or a proxy.
+fn judge(code: RDKafkaErrorCode) -> Judgement {
+    use RDKafkaErrorCode::*;
+    let wait = |advice| Judgement {
+        class: ErrorClass::Rewind,
+        pause: Pause::Long,
+        advice,
+    };
+    let poison = |advice| Judgement {
+        class: ErrorClass::Poison,
+        pause: Pause::Long,
+        advice,
     };
     match code {
-        MessageSizeTooLarge | InvalidMessageSize => (
-            ErrorClass::Poison,
+        // Poison: the event as it is.
+        MessageSizeTooLarge | InvalidMessageSize => poison(
             "; raise message.max.bytes of the producer and max.message.bytes of the topic, or make the event smaller",
         ),
-        InvalidTopic => (ErrorClass::Poison, "; the broker refuses the topic's name"),
-        UnknownTopic | UnknownTopicOrPartition => (
-            ErrorClass::Rewind,
+        InvalidTopic => poison("; the broker refuses the topic's name"),
+        InvalidRecord => poison(
+            "; the broker refuses the record: a compacted topic (cleanup.policy) needs a key in every event",
+        ),
+        InvalidTimestamp => poison(
+            "; the event's time is outside the topic's message.timestamp.before.max.ms and message.timestamp.after.max.ms",
+        ),
+
+        // Fatal: the configuration.
+        UnsupportedCompressionType => Judgement {
+            class: ErrorClass::Fatal,
+            pause: Pause::Long,
+            advice: "; the broker does not take this compression.type, choose another",
+        },
+
+        // Waiting for a person.
+        UnknownTopic | UnknownTopicOrPartition | UnknownPartition | UnknownTopicId => wait(
             "; create the topic, or let the broker create it (auto.create.topics.enable); it is tried again",
         ),
-        TopicAuthorizationFailed | ClusterAuthorizationFailed => (
-            ErrorClass::Rewind,
-            "; grant the client Write and IdempotentWrite; it is tried again",
+        TopicAuthorizationFailed
+        | ClusterAuthorizationFailed
+        | TransactionalIdAuthorizationFailed
+        | DelegationTokenAuthorizationFailed => wait(
+            "; grant the client Write and Describe on the topic, and IdempotentWrite on the cluster where the brokers are older than Kafka 2.8; it is tried again",
         ),
-        _ => (ErrorClass::Rewind, "; it is tried again"),
+        Authentication
+        | SaslAuthenticationFailed
+        | UnsupportedSASLMechanism
+        | IllegalSASLState
+        | SecurityDisabled
+        | UnacceptableCredential
+        | PrincipalDeserializationFailure
+        | DelegationTokenAuthDisabled
+        | DelegationTokenNotFound
+        | DelegationTokenOwnerMismatch
+        | DelegationTokenRequestNotAllowed
+        | DelegationTokenExpired => {
+            wait("; check security.protocol, sasl.mechanism and the credentials; it is tried again")
+        }
+        SSL => wait("; check security.protocol and ssl.ca.location; it is tried again"),
+        UnsupportedFeature | UnsupportedVersion | UnsupportedForMessageFormat => wait(
+            "; idempotent producing with headers needs brokers of Kafka 0.11 or newer, and topics with message.format.version 0.11 or newer; it is tried again",
+        ),
+        MessageBatchTooLarge => wait(
+            "; raise segment.bytes of the topic, or lower batch.size of the producer; it is tried again",
+        ),
+
+        // Waiting for the cluster: throttled.
+        PolicyViolation | ThrottlingQuotaExceeded => wait(
+            "; the broker throttles this client or its policy refuses the request; it is tried again",
+        ),
+
+        // Waiting for the cluster: leaders and replicas.
+        LeaderNotAvailable
+        | NotLeaderForPartition
+        | FencedLeaderEpoch
+        | UnknownLeaderEpoch
+        | PreferredLeaderNotAvailable
+        | EligibleLeadersNotAvailable
+        | BrokerNotAvailable
+        | ReplicaNotAvailable
+        | NotController
+        | StaleControllerEpoch
+        | StaleBrokerEpoch
+        | ReassignmentInProgress
+        | RebootstrapRequired => {
+            wait("; the partition has no leader at the moment; it is tried again")
+        }
+        NotEnoughReplicas | NotEnoughReplicasAfterAppend | ISRInsufficient => wait(
+            "; fewer replicas are in sync than the topic's min.insync.replicas; it is tried again",
+        ),
+        KafkaStorageError | LogDirNotFound => {
+            wait("; the broker cannot use its disk; it is tried again")
+        }
+
+        // Waiting for the network.
+        BrokerTransportFailure
+        | Resolve
+        | AllBrokersDown
+        | UnknownBroker
+        | DestroyBroker
+        | NetworkException
+        | OperationTimedOut
+        | RequestTimedOut
+        | MessageTimedOut
+        | TimedOutQueue
+        | WaitingForCoordinator
+        | CoordinatorLoadInProgress
+        | CoordinatorNotAvailable
+        | NotCoordinator => {
+            wait("; check bootstrap.servers and the network to the brokers; it is tried again")
+        }
+
+        // Our own machine is short of something.
+        CriticalSystemResource | FileSystem => {
+            wait("; this machine is out of memory, threads or file descriptors; it is tried again")
+        }
+
+        _ => Judgement {
+            class: ErrorClass::Rewind,
+            pause: Pause::Short,
+            advice: "; it is tried again",
+        },
+    }
+}
+
+fn rank(code: RDKafkaErrorCode) -> Rank {
+    use RDKafkaErrorCode::{InvalidDifferentRecord, PurgeInflight, PurgeQueue};
+    match code {
+        // What the client held when it gave up.
+        PurgeQueue | PurgeInflight => Rank::Consequence,
+        // Another record of the same batch was refused (KIP-467).
+        InvalidDifferentRecord => Rank::Consequence,
+        _ => Rank::Cause,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn failure(code: RDKafkaErrorCode) -> DeliveryFailure {
-        DeliveryFailure::new(&KafkaError::MessageProduction(code), "t")
-    }
-
-    #[test]
-    fn an_unlisted_code_goes_back_and_tries_again() {
-        let failure = failure(RDKafkaErrorCode::OutOfOrderSequenceNumber);
-        assert_eq!(failure.class(), ErrorClass::Rewind);
-    }
-
-    #[test]
-    fn a_record_too_large_is_poison_and_says_what_to_raise() {
-        let failure = failure(RDKafkaErrorCode::MessageSizeTooLarge);
-        assert_eq!(failure.class(), ErrorClass::Poison);
-        assert!(
-            failure.to_string().contains("max.message.bytes"),
-            "{failure}"
-        );
-    }
-}
+mod tests;

@@ -1,40 +1,45 @@
 //! The Kafka producer. The only place that knows rdkafka.
 
+mod context;
 mod errors;
+mod probe;
 mod settings;
+#[cfg(test)]
+mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use rdkafka::ClientContext;
-use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
+use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, Message, OwnedHeaders};
-use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
+use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
 
-pub use errors::DeliveryFailure;
+use context::Deliveries;
+pub(super) use errors::Rank;
+pub use errors::{DeliveryFailure, Pause};
+pub use probe::Probe;
 
-use super::{KafkaOptions, Report, Reports, SinkError};
+use super::{KafkaOptions, Reports, SinkError};
 use crate::model::{OutgoingRecord, Sequence};
 
 /// One producer generation. When a record fails for good the whole producer is dropped and
 /// another takes its place, since what was queued behind the record must not overtake it
 /// (rule R3).
 pub struct KafkaSink {
-    producer: ThreadedProducer<Deliveries>,
+    producer: Arc<ThreadedProducer<Deliveries>>,
     reports: Arc<Reports>,
 }
 
 impl KafkaSink {
     pub(super) fn open(options: &KafkaOptions, reports: Arc<Reports>) -> Result<Self, SinkError> {
-        let context = Deliveries {
-            reports: Arc::clone(&reports),
-            last_error: Mutex::new(None),
-        };
+        let context = Deliveries::new(Arc::clone(&reports));
         let producer =
             ThreadedProducer::from_config_and_context(&settings::client_config(options), context)
                 .map_err(|error| SinkError::Settings(error.to_string()))?;
-        Ok(Self { producer, reports })
+        Ok(Self {
+            producer: Arc::new(producer),
+            reports,
+        })
     }
 
     pub(super) fn enqueue(
@@ -42,10 +47,8 @@ impl KafkaSink {
         sequence: Sequence,
         record: &OutgoingRecord<'_>,
     ) -> Result<(), SinkError> {
-        if self.reports.failed() {
-            return Err(SinkError::Refused(DeliveryFailure::behind_a_failed_record(
-                record.topic,
-            )));
+        if self.reports.is_finished() {
+            return Err(SinkError::Full);
         }
         let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
         for header in record.headers {
@@ -67,74 +70,42 @@ impl KafkaSink {
         self.producer
             .send(outgoing)
             .map_err(|(error, _)| match error {
-                KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) => SinkError::Full,
-                other => SinkError::Refused(DeliveryFailure::new(&other, record.topic)),
+                // The latter: it gave up, and its error callback is on its way.
+                KafkaError::MessageProduction(
+                    RDKafkaErrorCode::QueueFull | RDKafkaErrorCode::Fatal,
+                ) => SinkError::Full,
+                other => SinkError::Refused(DeliveryFailure::of_record(&other, record.topic)),
             })
+    }
+
+    /// Why this producer is finished, once that is known.
+    pub(super) fn verdict(&self) -> Option<DeliveryFailure> {
+        if self.reports.take_suspicion()
+            && let Some((code, reason)) = self.producer.client().fatal_error()
+        {
+            self.reports
+                .lost(DeliveryFailure::of_producer(code, &reason));
+        }
+        self.reports.verdict()
+    }
+
+    pub(super) fn probe(&self) -> Probe {
+        Probe::new(&self.producer, &self.reports)
+    }
+}
+
+impl Drop for KafkaSink {
+    /// A probe under way can keep the client alive for a moment; what is queued must not be
+    /// sent in it, for the next producer sends it again (rule R3).
+    fn drop(&mut self) {
+        self.producer
+            .purge(PurgeConfig::default().queue().inflight());
     }
 }
 
 /// The version of the bundled librdkafka, such as `2.12.1`.
 pub fn client_library_version() -> String {
     rdkafka::util::get_rdkafka_version().1
-}
-
-/// Takes what the client's thread has to say: delivery reports and errors.
-struct Deliveries {
-    reports: Arc<Reports>,
-    /// The last error logged, and when, so that a broker that is away for a week does not
-    /// fill the log.
-    last_error: Mutex<Option<(RDKafkaErrorCode, Instant)>>,
-}
-
-/// The same error is logged again after this long.
-const REPEAT_ERROR_AFTER: Duration = Duration::from_secs(60);
-
-impl ProducerContext for Deliveries {
-    /// The sequence number itself, not a pointer to it: nothing to allocate or to free.
-    type DeliveryOpaque = usize;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, opaque: usize) {
-        let outcome = match result {
-            Ok(_) => Ok(()),
-            Err((error, message)) => Err(DeliveryFailure::new(error, message.topic())),
-        };
-        self.reports.put(Report {
-            sequence: from_opaque(opaque),
-            outcome,
-        });
-    }
-}
-
-impl ClientContext for Deliveries {
-    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        match level {
-            RDKafkaLogLevel::Emerg
-            | RDKafkaLogLevel::Alert
-            | RDKafkaLogLevel::Critical
-            | RDKafkaLogLevel::Error
-            | RDKafkaLogLevel::Warning => {
-                // Said by `error` too, there without repetition.
-                tracing::debug!(facility, "Kafka client: {message}");
-            }
-            _ => tracing::trace!(facility, "Kafka client: {message}"),
-        }
-    }
-
-    fn error(&self, error: KafkaError, reason: &str) {
-        let code = error
-            .rdkafka_error_code()
-            .unwrap_or(RDKafkaErrorCode::Unknown);
-        let mut last = self
-            .last_error
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let repeated =
-            last.is_some_and(|(seen, at)| seen == code && at.elapsed() < REPEAT_ERROR_AFTER);
-        if !repeated {
-            *last = Some((code, Instant::now()));
-            tracing::warn!(error = %code, "The Kafka client has trouble: {reason}. It keeps trying.");
-        }
-    }
 }
 
 #[cfg(not(target_pointer_width = "64"))]

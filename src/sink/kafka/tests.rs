@@ -1,0 +1,191 @@
+//! What only the client library's own mock cluster can bring about: chosen error codes, and a
+//! producer that gives up.
+
+use std::time::Duration;
+
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
+use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
+
+use super::*;
+use crate::model::ErrorClass;
+use crate::sink::Report;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Fixture {
+    cluster: MockCluster<'static, DefaultProducerContext>,
+    reports: Arc<Reports>,
+    sink: KafkaSink,
+    reported: Vec<Report>,
+}
+
+impl Fixture {
+    /// A cluster of one broker with the topic `t`; `prepare` sees it before the producer does.
+    fn new(prepare: impl FnOnce(&MockCluster<'static, DefaultProducerContext>)) -> Self {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("t", 1, 1).unwrap();
+        prepare(&cluster);
+        let reports = Arc::new(Reports::default());
+        let options = KafkaOptions {
+            bootstrap_servers: cluster.bootstrap_servers(),
+            properties: Vec::new(),
+        };
+        let sink = KafkaSink::open(&options, Arc::clone(&reports)).unwrap();
+        Self {
+            cluster,
+            reports,
+            sink,
+            reported: Vec::new(),
+        }
+    }
+
+    fn enqueue(&mut self, sequence: u64) -> Result<(), SinkError> {
+        self.sink.enqueue(
+            Sequence(sequence),
+            &OutgoingRecord {
+                topic: "t",
+                key: Some(b"k"),
+                value: Some(b"v"),
+                headers: &[],
+            },
+        )
+    }
+
+    async fn verdict(&mut self) -> DeliveryFailure {
+        let waiting = async {
+            loop {
+                if let Some(failure) = self.sink.verdict() {
+                    return failure;
+                }
+                self.reports.arrived().await;
+                self.take();
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .expect("a verdict")
+    }
+
+    /// Waits until so many records are reported.
+    async fn reported(&mut self, count: usize) {
+        let waiting = async {
+            while self.reported.len() < count {
+                self.reports.arrived().await;
+                self.take();
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting)
+            .await
+            .expect("reports");
+    }
+
+    fn take(&mut self) {
+        let mut taken = Vec::new();
+        self.reports.take(&mut taken);
+        self.reported.append(&mut taken);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_gives_up_with_nothing_in_flight_is_noticed() {
+    let mut fixture = Fixture::new(|cluster| {
+        cluster.request_errors(
+            RDKafkaApiKey::InitProducerId,
+            &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED; 8],
+        );
+    });
+    let failure = fixture.verdict().await;
+    assert_eq!(failure.class(), ErrorClass::Rewind);
+    assert_eq!(failure.pause(), Pause::Long);
+    assert!(failure.to_string().contains("IdempotentWrite"), "{failure}");
+    assert!(matches!(fixture.enqueue(1), Err(SinkError::Full)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_record_that_was_refused_is_told_and_not_what_followed_from_it() {
+    let mut fixture = Fixture::new(|cluster| {
+        cluster.request_errors(
+            RDKafkaApiKey::Produce,
+            &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE],
+        );
+    });
+    for sequence in 1..=3 {
+        fixture.enqueue(sequence).unwrap();
+    }
+    // It makes the client give up as a whole, which is said by its error callback as well.
+    let failure = fixture.verdict().await;
+    assert_eq!(failure.class(), ErrorClass::Poison, "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_throttled_producer_waits() {
+    let mut fixture = Fixture::new(|cluster| {
+        cluster.request_errors(
+            RDKafkaApiKey::Produce,
+            &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_POLICY_VIOLATION],
+        );
+    });
+    fixture.enqueue(1).unwrap();
+    let failure = fixture.verdict().await;
+    assert_eq!(
+        (failure.class(), failure.pause()),
+        (ErrorClass::Rewind, Pause::Long)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_out_of_step_with_the_broker_is_replaced() {
+    let mut fixture = Fixture::new(|cluster| {
+        cluster.request_errors(
+            RDKafkaApiKey::Produce,
+            &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER],
+        );
+    });
+    fixture.enqueue(1).unwrap();
+    let failure = fixture.verdict().await;
+    assert_eq!(failure.class(), ErrorClass::Rewind, "{failure}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leader_changes_are_the_clients_own_business() {
+    let mut fixture = Fixture::new(|cluster| {
+        cluster.request_errors(
+            RDKafkaApiKey::Produce,
+            &[
+                RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+                RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS,
+                RDKafkaRespErr::RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
+            ],
+        );
+    });
+    fixture.enqueue(1).unwrap();
+    fixture.reported(1).await;
+    assert!(fixture.reported[0].outcome.is_ok());
+    assert_eq!(fixture.sink.verdict(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_sees_a_broker_go_and_come_back_without_any_record() {
+    let fixture = Fixture::new(|_| {});
+    let probe = fixture.sink.probe();
+    let ask = |timeout| {
+        let probe = probe.clone();
+        tokio::task::spawn_blocking(move || probe.reachable(timeout))
+    };
+    assert_eq!(ask(PATIENCE).await.unwrap(), Ok(()));
+    fixture.cluster.broker_down(1).unwrap();
+    let why = ask(Duration::from_secs(2)).await.unwrap().unwrap_err();
+    assert!(why.contains("no broker answered"), "{why}");
+    fixture.cluster.broker_up(1).unwrap();
+    assert_eq!(ask(PATIENCE).await.unwrap(), Ok(()));
+    assert_eq!(fixture.reports.trouble(), None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_does_not_outlive_its_producer() {
+    let fixture = Fixture::new(|_| {});
+    let probe = fixture.sink.probe();
+    drop(fixture.sink);
+    assert!(probe.reachable(PATIENCE).is_err());
+}
