@@ -72,7 +72,9 @@ impl Connector<'_> {
         let source = &self.config.source;
         let starting = async {
             let prepared = prepare(source).await?;
-            let started = ReplicationStream::start(source, prepared.set_wal_sender_timeout).await?;
+            let started =
+                ReplicationStream::start(source, &prepared.server, prepared.set_wal_sender_timeout)
+                    .await?;
             Ok::<_, RelayError>((prepared, started))
         };
         let (prepared, (stream, inbound)) = tokio::select! {
@@ -85,6 +87,7 @@ impl Connector<'_> {
         self.say_what_goes_where(&prepared);
         let pipeline = Pipeline {
             options: source,
+            server: &prepared.server,
             on_update: self.config.router.on_update,
             upstream: Upstream::new(
                 stream,
@@ -151,11 +154,10 @@ impl Connector<'_> {
         };
         tracing::info!(
             connector = %self.config.name,
-            "Streaming {} of database {} at {}:{} (slot {}, publication {}) to {target}, topics {}; {}.",
+            "Streaming {} of database {} at {} (slot {}, publication {}) to {target}, topics {}; {}.",
             tables.join(", "),
             source.database,
-            source.host,
-            source.port,
+            prepared.server,
             source.slot,
             source.publication,
             self.config.router.route,

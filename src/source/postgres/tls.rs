@@ -1,11 +1,14 @@
 use std::sync::Arc;
 
 use postgres_protocol::authentication::sasl::ChannelBinding;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use x509_cert::der::Decode;
 use x509_cert::der::oid::db::rfc5912::{
@@ -13,34 +16,40 @@ use x509_cert::der::oid::db::rfc5912::{
     SHA_384_WITH_RSA_ENCRYPTION, SHA_512_WITH_RSA_ENCRYPTION,
 };
 
-use super::{SourceError, SslMode, TlsOptions};
+use super::{Authorities, SourceError, SslMode, TlsOptions};
 
 /// The rustls settings that `database.sslmode` asks for.
 ///
 /// # Errors
-/// When the certificate file cannot be read or holds no certificate, or the system has no
+/// When a certificate file cannot be read or holds something else, or the system has no
 /// authorities to trust.
 pub(super) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, SourceError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
-        .map_err(|error| SourceError::Tls(format!("TLS cannot be set up: {error}")))?;
-    let config = match options.mode {
-        SslMode::VerifyFull => builder
-            .with_root_certificates(roots(options)?)
-            .with_no_client_auth(),
-        SslMode::Disable | SslMode::Prefer | SslMode::Require => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(EncryptOnly(provider)))
-            .with_no_client_auth(),
+        .map_err(|error| SourceError::Tls(format!("TLS cannot be set up: {error}")))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(ServerCheck::new(options, provider)?));
+    let config = match &options.client {
+        Some(client) if options.mode != SslMode::Disable => {
+            let (chain, key) = client.read()?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| {
+                SourceError::Tls(format!(
+                    "database.sslcert {} and database.sslkey {} cannot be used together: {error}",
+                    client.certificate.display(),
+                    client.key.display()
+                ))
+            })?
+        }
+        _ => builder.with_no_client_auth(),
     };
     Ok(Arc::new(config))
 }
 
-fn roots(options: &TlsOptions) -> Result<RootCertStore, SourceError> {
+fn authorities(options: &TlsOptions) -> Result<RootCertStore, SourceError> {
     let mut roots = RootCertStore::empty();
-    match &options.root_cert {
-        Some(path) => {
+    match &options.authorities {
+        Authorities::File(path) => {
             let refuse = |why: String| {
                 SourceError::Tls(format!(
                     "database.sslrootcert: {} {why}; give a PEM file with the certificates of the authorities to trust",
@@ -59,11 +68,11 @@ fn roots(options: &TlsOptions) -> Result<RootCertStore, SourceError> {
                 })?;
             }
         }
-        None => {
+        Authorities::System => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             if roots.is_empty() {
                 return Err(SourceError::Tls(
-                    "database.sslmode=verify-full, but this system has no certificate authorities; install ca-certificates or set database.sslrootcert".to_owned(),
+                    "database.sslmode asks to check the server's certificate, but this system has no certificate authorities; install ca-certificates or set database.sslrootcert".to_owned(),
                 ));
             }
         }
@@ -93,21 +102,73 @@ pub(super) fn channel_binding(certificate: &CertificateDer<'_>) -> Option<Channe
     Some(ChannelBinding::tls_server_end_point(digest))
 }
 
-/// Encrypts without asking who answers, which is what `require` means in libpq and pgjdbc.
-/// The handshake's signatures are still checked.
+/// How much of the server's certificate is checked. The handshake's signatures always are.
 #[derive(Debug)]
-struct EncryptOnly(Arc<CryptoProvider>);
+struct ServerCheck {
+    provider: Arc<CryptoProvider>,
+    /// Checks that an authority we trust signed it; absent where nobody asks who answers.
+    authority: Option<Arc<WebPkiServerVerifier>>,
+    /// Whether it has to be for the host we meant.
+    name: bool,
+}
 
-impl ServerCertVerifier for EncryptOnly {
+impl ServerCheck {
+    /// What the modes mean in libpq (PostgreSQL documentation, "SSL Support", "Protection
+    /// Provided in Different Modes"): require checks the authority where one is given.
+    fn new(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Self, SourceError> {
+        let checks_authority = match options.mode {
+            SslMode::Disable | SslMode::Allow | SslMode::Prefer => false,
+            SslMode::Require => matches!(options.authorities, Authorities::File(_)),
+            SslMode::VerifyCa | SslMode::VerifyFull => true,
+        };
+        let authority = match checks_authority {
+            false => None,
+            true => {
+                let roots = Arc::new(authorities(options)?);
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+                        .build()
+                        .map_err(|error| {
+                            SourceError::Tls(format!(
+                                "database.sslrootcert cannot be used: {error}"
+                            ))
+                        })?;
+                Some(verifier)
+            }
+        };
+        Ok(Self {
+            provider,
+            authority,
+            name: options.mode == SslMode::VerifyFull,
+        })
+    }
+}
+
+impl ServerCertVerifier for ServerCheck {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        let Some(authority) = &self.authority else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        match authority.verify_server_cert(
+            end_entity,
+            intermediates,
+            server_name,
+            ocsp_response,
+            now,
+        ) {
+            // The name is looked at last, so everything else was right.
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) if !self.name => Ok(ServerCertVerified::assertion()),
+            outcome => outcome,
+        }
     }
 
     fn verify_tls12_signature(
@@ -120,7 +181,7 @@ impl ServerCertVerifier for EncryptOnly {
             message,
             certificate,
             signature,
-            &self.0.signature_verification_algorithms,
+            &self.provider.signature_verification_algorithms,
         )
     }
 
@@ -134,11 +195,13 @@ impl ServerCertVerifier for EncryptOnly {
             message,
             certificate,
             signature,
-            &self.0.signature_verification_algorithms,
+            &self.provider.signature_verification_algorithms,
         )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
