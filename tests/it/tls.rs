@@ -1,5 +1,7 @@
 //! `database.sslmode`: encrypted when asked for, and the server's identity checked when asked for.
 
+use std::process::Command;
+
 use crate::support::database::TestDatabase;
 use crate::support::outboxd::Setup;
 use crate::support::services::{OwnPostgres, Services};
@@ -112,6 +114,34 @@ async fn verify_ca_and_require_with_an_authority_leave_the_name_alone() {
     let (code, said) = setup.fails();
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("not valid for name \"127.0.0.2\""), "{said}");
+}
+
+/// Made as PostgreSQL's documentation makes one: no authority above it, and one itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_self_signed_certificate_is_trusted_by_itself() {
+    let postgres = OwnPostgres::start_with(17, &["listen_addresses=*"]);
+    let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
+    let certificate = postgres.certificates().join("server.pem");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-days", "30", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-key"])
+        .arg(certificate.with_file_name("server.key"))
+        .arg("-out")
+        .arg(&certificate)
+        .output()
+        .expect("openssl runs");
+    assert!(made.status.success(), "{made:?}");
+    // Reads the certificate again, too.
+    postgres.hba(&[]).await;
+    let mut setup = Setup::of(&database);
+    setup.set("database.sslmode", "verify-full");
+    setup.set("database.sslrootcert", certificate.to_str().unwrap());
+    let mut outboxd = setup.start().await;
+    assert_eq!(outboxd.stop().await, 0);
+    setup.set("database.hostname", "127.0.0.2");
+    let (code, said) = setup.fails();
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("not valid for name"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,13 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use postgres_protocol::authentication::sasl::ChannelBinding;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
 };
@@ -46,38 +48,46 @@ pub(super) fn client_config(options: &TlsOptions) -> Result<Arc<ClientConfig>, S
     Ok(Arc::new(config))
 }
 
-fn authorities(options: &TlsOptions) -> Result<RootCertStore, SourceError> {
-    let mut roots = RootCertStore::empty();
-    match &options.authorities {
-        Authorities::File(path) => {
-            let refuse = |why: String| {
-                SourceError::Tls(format!(
-                    "database.sslrootcert: {} {why}; give a PEM file with the certificates of the authorities to trust",
-                    path.display()
-                ))
-            };
-            let certificates = CertificateDer::pem_file_iter(path)
-                .and_then(|found| found.collect::<Result<Vec<_>, _>>())
-                .map_err(|error| refuse(format!("cannot be read: {error}")))?;
-            if certificates.is_empty() {
-                return Err(refuse("holds no certificate".to_owned()));
-            }
-            for certificate in certificates {
-                roots.add(certificate).map_err(|error| {
-                    refuse(format!("holds a certificate that cannot be used: {error}"))
-                })?;
-            }
+/// The certificates of the authorities to trust.
+fn authorities(options: &TlsOptions) -> Result<Vec<CertificateDer<'static>>, SourceError> {
+    let Authorities::File(path) = &options.authorities else {
+        let found = rustls_native_certs::load_native_certs().certs;
+        if found.is_empty() {
+            return Err(SourceError::Tls(
+                "database.sslmode asks to check the server's certificate, but this system has no certificate authorities; install ca-certificates or set database.sslrootcert".to_owned(),
+            ));
         }
-        Authorities::System => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err(SourceError::Tls(
-                    "database.sslmode asks to check the server's certificate, but this system has no certificate authorities; install ca-certificates or set database.sslrootcert".to_owned(),
-                ));
-            }
-        }
+        return Ok(found);
+    };
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(|found| found.collect::<Result<Vec<_>, _>>())
+        .map_err(|error| format!("cannot be read: {error}"));
+    match found {
+        Ok(found) if found.is_empty() => Err("holds no certificate".to_owned()),
+        found => found,
     }
-    Ok(roots)
+    .map_err(|why| {
+        SourceError::Tls(format!(
+            "database.sslrootcert: {} {why}; give a PEM file with the certificates of the authorities to trust",
+            path.display()
+        ))
+    })
+}
+
+/// What rustls checks with. One unusable certificate among the system's is no reason to stop.
+fn verifier(
+    authorities: &[CertificateDer<'static>],
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<WebPkiServerVerifier>, SourceError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities.iter().cloned());
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+        .build()
+        .map_err(|error| {
+            SourceError::Tls(format!(
+                "the certificates of database.sslrootcert cannot be used: {error}"
+            ))
+        })
 }
 
 /// Channel binding data for SCRAM-SHA-256-PLUS: the hash of the server's certificate
@@ -108,40 +118,50 @@ struct ServerCheck {
     provider: Arc<CryptoProvider>,
     /// Checks that an authority we trust signed it; absent where nobody asks who answers.
     authority: Option<Arc<WebPkiServerVerifier>>,
+    /// The certificates of `database.sslrootcert`.
+    listed: Vec<CertificateDer<'static>>,
     /// Whether it has to be for the host we meant.
     name: bool,
 }
 
 impl ServerCheck {
-    /// What the modes mean in libpq (PostgreSQL documentation, "SSL Support", "Protection
-    /// Provided in Different Modes"): require checks the authority where one is given.
+    /// What the modes mean in libpq (PostgreSQL documentation, libpq, "Protection Provided in
+    /// Different Modes"): require checks the authority where one is given.
     fn new(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Self, SourceError> {
         let checks_authority = match options.mode {
             SslMode::Disable | SslMode::Allow | SslMode::Prefer => false,
             SslMode::Require => matches!(options.authorities, Authorities::File(_)),
             SslMode::VerifyCa | SslMode::VerifyFull => true,
         };
-        let authority = match checks_authority {
-            false => None,
-            true => {
-                let roots = Arc::new(authorities(options)?);
-                let verifier =
-                    WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
-                        .build()
-                        .map_err(|error| {
-                            SourceError::Tls(format!(
-                                "database.sslrootcert cannot be used: {error}"
-                            ))
-                        })?;
-                Some(verifier)
-            }
-        };
-        Ok(Self {
-            provider,
-            authority,
+        let mut check = Self {
+            provider: Arc::clone(&provider),
+            authority: None,
+            listed: Vec::new(),
             name: options.mode == SslMode::VerifyFull,
-        })
+        };
+        if checks_authority {
+            check.listed = authorities(options)?;
+            check.authority = Some(verifier(&check.listed, provider)?);
+        }
+        Ok(check)
     }
+
+    /// A server's own certificate in the file is trusted, as by libpq: that is how self-signed
+    /// ones are used (PostgreSQL documentation, "Creating Certificates"). webpki takes it for
+    /// an authority, and no authority for a server.
+    fn is_listed(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+        self.listed.iter().any(|listed| listed == certificate) && is_valid_at(certificate, now)
+    }
+}
+
+/// Whether the certificate's time has come and is not over.
+fn is_valid_at(certificate: &CertificateDer<'_>, now: UnixTime) -> bool {
+    let Ok(parsed) = x509_cert::Certificate::from_der(certificate) else {
+        return false;
+    };
+    let validity = parsed.tbs_certificate.validity;
+    let now = Duration::from_secs(now.as_secs());
+    (validity.not_before.to_unix_duration()..=validity.not_after.to_unix_duration()).contains(&now)
 }
 
 impl ServerCertVerifier for ServerCheck {
@@ -156,13 +176,19 @@ impl ServerCertVerifier for ServerCheck {
         let Some(authority) = &self.authority else {
             return Ok(ServerCertVerified::assertion());
         };
-        match authority.verify_server_cert(
+        let mut outcome = authority.verify_server_cert(
             end_entity,
             intermediates,
             server_name,
             ocsp_response,
             now,
-        ) {
+        );
+        if outcome.is_err() && self.is_listed(end_entity, now) {
+            outcome = ParsedCertificate::try_from(end_entity)
+                .and_then(|certificate| verify_server_name(&certificate, server_name))
+                .map(|()| ServerCertVerified::assertion());
+        }
+        match outcome {
             // The name is looked at last, so everything else was right.
             Err(rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
