@@ -5,6 +5,7 @@
 //! for a secret. Unlike in Connect, a name that is no provider is an error: a literal
 //! `${vault:…}` is never the password that was meant.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,12 +51,44 @@ impl ProviderError {
     }
 }
 
+/// A text with variables in it, to be read as often as wanted. What the environment gave stays,
+/// since it cannot change while the process runs; files are read again each time.
+#[derive(Debug, Clone)]
+pub(super) struct Template(Vec<Part>);
+
+#[derive(Clone)]
+enum Part {
+    Text(String),
+    /// A key of a properties file.
+    Property {
+        file: PathBuf,
+        key: String,
+    },
+    /// A file in a folder.
+    File {
+        folder: PathBuf,
+        name: String,
+    },
+}
+
+/// Shows no text: it can be a secret.
+impl fmt::Debug for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Part")
+    }
+}
+
 /// Replaces the variables in every value.
 pub(super) fn resolve(raw: &mut RawConfig, environment: Environment<'_>, report: &mut Report) {
     for (key, entry) in raw.iter_mut().filter(|(_, entry)| entry.is_usable()) {
-        match expand(entry.text(), environment) {
+        let provided = Template::parse(entry.text(), environment).and_then(|found| {
+            found
+                .map(|template| Ok((template.expand()?, template)))
+                .transpose()
+        });
+        match provided {
             Ok(None) => {}
-            Ok(Some(text)) => entry.provide(text),
+            Ok(Some((text, template))) => entry.provide(template, text),
             Err(error) => {
                 report.problem(entry.origin(), key, error.to_string(), error.remedy());
                 entry.spoil();
@@ -64,50 +97,88 @@ pub(super) fn resolve(raw: &mut RawConfig, environment: Environment<'_>, report:
     }
 }
 
-/// The text with its variables replaced, once: what a provider gives is not looked at again.
-/// `None` when it has none.
-fn expand(text: &str, environment: Environment<'_>) -> Result<Option<String>, ProviderError> {
-    let mut expanded = String::new();
-    let mut found = false;
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("${") {
-        expanded.push_str(before);
-        let variable = after.split_once('}').and_then(|(inside, behind)| {
-            let (provider, wanted) = inside.split_once(':')?;
-            Some((provider, wanted, behind))
-        });
-        if let Some((provider, wanted, behind)) = variable {
-            expanded.push_str(&provided(provider, wanted, environment)?);
-            found = true;
-            rest = behind;
-        } else {
-            expanded.push_str("${");
-            rest = after;
+impl Template {
+    /// `None` when there is no variable in the text.
+    fn parse(text: &str, environment: Environment<'_>) -> Result<Option<Self>, ProviderError> {
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut found = false;
+        let mut rest = text;
+        while let Some((before, after)) = rest.split_once("${") {
+            literal.push_str(before);
+            let variable = after.split_once('}').and_then(|(inside, behind)| {
+                let (provider, wanted) = inside.split_once(':')?;
+                Some((provider, wanted, behind))
+            });
+            if let Some((provider, wanted, behind)) = variable {
+                parts.push(Part::Text(std::mem::take(&mut literal)));
+                parts.push(Part::parse(provider, wanted, environment)?);
+                found = true;
+                rest = behind;
+            } else {
+                literal.push_str("${");
+                rest = after;
+            }
         }
+        literal.push_str(rest);
+        parts.push(Part::Text(literal));
+        Ok(found.then_some(Self(parts)))
     }
-    expanded.push_str(rest);
-    Ok(found.then_some(expanded))
+
+    /// The text with its variables replaced, once: what a provider gives is not looked at again.
+    fn expand(&self) -> Result<String, ProviderError> {
+        let mut expanded = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => expanded.push_str(text),
+                Part::Property { file, key } => expanded.push_str(&from_properties(file, key)?),
+                Part::File { folder, name } => expanded.push_str(&from_directory(folder, name)?),
+            }
+        }
+        Ok(expanded)
+    }
+
+    /// The text as the providers give it now.
+    ///
+    /// # Errors
+    /// Which place has nothing, and what to do about it.
+    pub(super) fn read(&self) -> Result<String, String> {
+        self.expand()
+            .map_err(|error| format!("{error}; {}", error.remedy()))
+    }
 }
 
-fn provided(
-    provider: &str,
-    wanted: &str,
-    environment: Environment<'_>,
-) -> Result<String, ProviderError> {
-    let (path, key) = wanted.split_once(':').unwrap_or(("", wanted));
-    let known = ["file", "dir", "env"].contains(&provider);
-    match provider {
-        _ if known && key.is_empty() => Err(ProviderError::NoKey {
-            provider: provider.to_owned(),
-        }),
-        "file" => from_properties(Path::new(path), key),
-        "dir" => from_directory(Path::new(path), key),
-        "env" => environment(key).ok_or_else(|| ProviderError::VariableMissing {
-            name: key.to_owned(),
-        }),
-        _ => Err(ProviderError::UnknownProvider {
-            provider: provider.to_owned(),
-        }),
+impl Part {
+    fn parse(
+        provider: &str,
+        wanted: &str,
+        environment: Environment<'_>,
+    ) -> Result<Self, ProviderError> {
+        let (path, key) = wanted.split_once(':').unwrap_or(("", wanted));
+        let known = ["file", "dir", "env"].contains(&provider);
+        match provider {
+            _ if known && key.is_empty() => Err(ProviderError::NoKey {
+                provider: provider.to_owned(),
+            }),
+            "file" => Ok(Self::Property {
+                file: path.into(),
+                key: key.to_owned(),
+            }),
+            "dir" => Ok(Self::File {
+                folder: path.into(),
+                name: key.to_owned(),
+            }),
+            "env" => {
+                environment(key)
+                    .map(Self::Text)
+                    .ok_or_else(|| ProviderError::VariableMissing {
+                        name: key.to_owned(),
+                    })
+            }
+            _ => Err(ProviderError::UnknownProvider {
+                provider: provider.to_owned(),
+            }),
+        }
     }
 }
 
@@ -169,7 +240,9 @@ mod tests {
     }
 
     fn expanded(text: &str) -> Result<Option<String>, String> {
-        expand(text, &environment).map_err(|error| error.to_string())
+        Template::parse(text, &environment)
+            .and_then(|found| found.map(|template| template.expand()).transpose())
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -222,6 +295,25 @@ mod tests {
                 .unwrap_err()
                 .contains("is not the name of a file")
         );
+    }
+
+    #[test]
+    fn a_file_that_was_changed_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let password = folder.path().join("password");
+        let text = format!(
+            "${{dir:{}:password}}-${{env:PASSWORD}}",
+            folder.path().display()
+        );
+        let template = Template::parse(&text, &environment).unwrap().unwrap();
+        for secret in ["first", "second"] {
+            std::fs::write(&password, secret).unwrap();
+            assert_eq!(template.read(), Ok(format!("{secret}-p")));
+        }
+        std::fs::remove_file(&password).unwrap();
+        let said = template.read().unwrap_err();
+        assert!(said.contains(password.to_str().unwrap()), "{said}");
+        assert!(!format!("{template:?}").contains("-p"));
     }
 
     #[test]

@@ -10,11 +10,13 @@ use super::json::{self, MemberValue};
 use super::options::{self, Section};
 use super::origin::{Layer, Origin};
 use super::properties;
+use super::provider::Template;
 use super::report::Report;
 
 /// One key's value as written. Its text is shown to no one who does not ask for it.
 pub(super) struct Entry {
     text: String,
+    template: Option<Template>,
     origin: Origin,
     visibility: Visibility,
 }
@@ -50,6 +52,7 @@ impl Entry {
         };
         Self {
             text,
+            template: None,
             origin,
             visibility,
         }
@@ -58,6 +61,7 @@ impl Entry {
     fn unusable(origin: Origin) -> Self {
         Self {
             text: String::new(),
+            template: None,
             origin,
             visibility: Visibility::Unusable,
         }
@@ -72,9 +76,15 @@ impl Entry {
         &self.origin
     }
 
+    /// What to ask the config providers for once more; absent where none was asked.
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.template.as_ref()
+    }
+
     /// Replaces the text by what config providers gave.
-    pub(super) fn provide(&mut self, text: String) {
+    pub(super) fn provide(&mut self, template: Template, text: String) {
         self.text = text;
+        self.template = Some(template);
         self.visibility = Visibility::Hidden;
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::options;
 use super::origin::Layer;
+use super::provider::Template;
 use super::raw::{Entry, RawConfig};
 use super::report::Report;
 
@@ -57,6 +58,11 @@ impl<'a> Reader<'a> {
     /// What is written exactly, blanks and all, as for a password.
     pub(super) fn exact(&self, key: &str) -> Option<&'a str> {
         self.usable(key).map(Entry::text)
+    }
+
+    /// Where the value comes from, if from config providers.
+    pub(super) fn template(&self, key: &str) -> Option<&'a Template> {
+        self.usable(key).and_then(Entry::template)
     }
 
     /// Whether nothing has been reported about the key yet.

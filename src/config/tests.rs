@@ -12,7 +12,9 @@ use super::*;
 use crate::convert::{Converter, Role};
 use crate::model::TableName;
 use crate::router::{MissingColumn, OnUpdate};
-use crate::source::postgres::{PublicationAutocreate, SnapshotMode, SslMode};
+use crate::source::postgres::{
+    Authorities, Password, PublicationAutocreate, SnapshotMode, SslMode,
+};
 
 /// The connector of the exercise as people have it.
 const CLAIMS: &str = r#"{"name": "claims-outbox-connector", "config": {
@@ -165,6 +167,11 @@ fn kafka(config: &Config) -> (&str, BTreeMap<&str, &str>) {
     (&kafka.bootstrap_servers, properties.collect())
 }
 
+fn password(password: &Option<Password>) -> String {
+    let password = password.as_ref().expect("a password").read();
+    password.expect("it can be read").expose_secret().to_owned()
+}
+
 #[test]
 fn the_exercises_connector_is_read_as_it_is() {
     for (file, text) in [
@@ -186,12 +193,12 @@ fn the_exercises_connector_is_read_as_it_is() {
             })
         );
         let source = &config.source;
-        assert_eq!((source.host.as_str(), source.port), ("localhost", 5432));
+        assert_eq!(source.servers.to_string(), "localhost:5432");
         assert_eq!(
             (source.user.as_str(), source.database.as_str()),
             ("debezium", "claims")
         );
-        assert_eq!(source.password.as_ref().unwrap().expose_secret(), "hunter2");
+        assert_eq!(password(&source.password), "hunter2");
         assert_eq!(source.tls.mode, SslMode::Require);
         assert_eq!(source.slot.as_str(), "claims_outbox_slot");
         assert_eq!(source.publication.as_str(), "claims_outbox_pub");
@@ -248,8 +255,8 @@ fn the_exercises_connector_is_read_as_it_is() {
             .set("database.port=1")
             .set("database.port=15432");
         let source = setup.config().source;
-        assert_eq!(source.password.unwrap().expose_secret(), " p=1 ");
-        assert_eq!(source.port, 15432);
+        assert_eq!(password(&source.password), " p=1 ");
+        assert_eq!(source.servers.to_string(), "localhost:15432");
     }
 }
 
@@ -262,7 +269,8 @@ fn what_is_left_out_is_as_in_debezium() {
         (source.slot.as_str(), source.publication.as_str()),
         ("debezium", "dbz_publication")
     );
-    assert_eq!((source.port, source.tls.mode), (5432, SslMode::Prefer));
+    assert_eq!(source.servers.to_string(), "db:5432");
+    assert_eq!(source.tls.mode, SslMode::Prefer);
     assert_eq!(source.autocreate, PublicationAutocreate::Filtered);
     assert!(source.password.is_none());
     assert_eq!(config.router.key_column, "aggregateid");
@@ -270,6 +278,24 @@ fn what_is_left_out_is_as_in_debezium() {
         config.router.route.route("Order").unwrap().as_str(),
         "outbox.event.Order"
     );
+}
+
+#[test]
+fn sslrootcert_decides_about_the_mode_as_in_libpq() {
+    let tls = |changes: &[(&str, &str)]| Setup::least(changes).config().source.tls;
+    let root = "database.sslrootcert";
+    let system = tls(&[(root, "system")]);
+    assert_eq!(
+        (system.mode, system.authorities),
+        (SslMode::VerifyFull, Authorities::System)
+    );
+    let file = tls(&[(root, "ca.pem"), ("database.sslmode", "verify-ca")]);
+    assert_eq!(
+        (file.mode, file.authorities),
+        (SslMode::VerifyCa, Authorities::File("ca.pem".into()))
+    );
+    let weak = Setup::least(&[(root, "system"), ("database.sslmode", "require")]).problems();
+    assert!(weak[0].contains("too weak"), "{weak:?}");
 }
 
 #[test]

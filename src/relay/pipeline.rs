@@ -13,7 +13,7 @@ use crate::router::OnUpdate;
 use crate::source::postgres::pgoutput::{self, Message};
 use crate::source::postgres::walmsg::{self, WalMessage};
 use crate::source::postgres::{
-    Database, Inbound, SourceError, SourceOptions, StreamEvent, TableFacts,
+    Database, Inbound, Server, SourceError, SourceOptions, StreamEvent, TableFacts,
 };
 
 /// One connection's worth of relaying: read once, handle all of it, read again.
@@ -22,6 +22,8 @@ use crate::source::postgres::{
 /// nothing to lock but the delivery reports.
 pub(super) struct Pipeline<'c> {
     pub(super) options: &'c SourceOptions,
+    /// Where the stream comes from.
+    pub(super) server: &'c Server,
     pub(super) on_update: OnUpdate,
     pub(super) upstream: Upstream,
     pub(super) delivery: &'c mut Delivery,
@@ -159,9 +161,9 @@ impl Pipeline<'_> {
     /// Takes a table's new shape, with the catalog's help where the converters need it.
     async fn relation(&mut self, relation: &Relation) -> Result<(), RelayError> {
         let facts = if self.translator.needs_facts(relation)? {
-            let options = self.options;
+            let (options, server) = (self.options, self.server);
             let asking = async {
-                let database = Database::connect(options).await?;
+                let database = Database::connect_to(options, server).await?;
                 database.table_facts(relation.id).await
             };
             let confirmed = self.delivery.confirmed();

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::error::RelayError;
 use crate::model::{Lsn, TableName};
 use crate::source::postgres::{
-    CapturedTable, Database, PublicationChange, SnapshotMode, SourceError, SourceOptions,
+    CapturedTable, Database, PublicationChange, Server, SnapshotMode, SourceError, SourceOptions,
     TableFilter, create_slot, ensure_publication, find_slot, remember_slot, remembers_slot,
 };
 
@@ -14,6 +14,8 @@ const COUNT_LIMIT: i64 = 1_000_000;
 
 /// What the stream needs to know of the server.
 pub(super) struct Prepared {
+    /// The one that was looked at, and the only one these facts hold for.
+    pub(super) server: Server,
     /// The session's effective `wal_sender_timeout`.
     pub(super) wal_sender_timeout: Duration,
     /// To be set in the session, where the server's own is switched off.
@@ -90,6 +92,7 @@ pub(super) async fn prepare(
     }
     let configured = database.wal_sender_timeout().await?;
     Ok(Prepared {
+        server: database.server().clone(),
         wal_sender_timeout: configured.unwrap_or(WAL_SENDER_TIMEOUT),
         set_wal_sender_timeout: configured.is_none().then_some(WAL_SENDER_TIMEOUT),
         tables,

@@ -109,7 +109,9 @@ impl Connector<'_> {
         let known_slot = self.has_streamed;
         let starting = async {
             let prepared = prepare(source, known_slot).await?;
-            let started = ReplicationStream::start(source, prepared.set_wal_sender_timeout).await?;
+            let started =
+                ReplicationStream::start(source, &prepared.server, prepared.set_wal_sender_timeout)
+                    .await?;
             Ok::<_, RelayError>((prepared, started))
         };
         let (prepared, (stream, inbound, system)) = tokio::select! {
@@ -128,6 +130,7 @@ impl Connector<'_> {
         }
         let pipeline = Pipeline {
             options: source,
+            server: &prepared.server,
             on_update: self.config.router.on_update,
             upstream: Upstream::new(
                 stream,
@@ -224,11 +227,10 @@ fn say_what_goes_where(config: &Config, prepared: &Prepared) {
     };
     tracing::info!(
         connector = %config.name,
-        "Streaming {} of database {} at {}:{} (slot {}, publication {}) to {target}, topics {}; {}.",
+        "Streaming {} of database {} at {} (slot {}, publication {}) to {target}, topics {}; {}.",
         tables.join(", "),
         source.database,
-        source.host,
-        source.port,
+        prepared.server,
         source.slot,
         source.publication,
         config.router.route,

@@ -13,9 +13,11 @@ mod support;
 
 mod architecture;
 mod configuration;
+mod connecting;
 mod first_start;
 mod golden;
 mod log_positions;
+mod logins;
 mod memory;
 mod reconnecting;
 mod restarts;

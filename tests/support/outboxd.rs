@@ -16,6 +16,8 @@ pub struct Setup {
     pub connector: Map<String, Value>,
     pub worker: Option<String>,
     pub arguments: Vec<String>,
+    /// Variables of the process, besides the tests' own.
+    pub environment: Vec<(String, String)>,
     services: Services,
 }
 
@@ -72,6 +74,7 @@ impl Setup {
             connector,
             worker: None,
             arguments: Vec::new(),
+            environment: Vec::new(),
             services: database.services.clone(),
         }
     }
@@ -98,6 +101,7 @@ impl Setup {
             command.arg("--worker").arg(file);
         }
         command.args(&self.arguments).stdin(Stdio::null());
+        command.envs(self.environment.iter().cloned());
         command
     }
 

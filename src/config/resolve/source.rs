@@ -1,36 +1,30 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use secrecy::SecretString;
 
 use super::Reader;
 use crate::model::{PublicationName, SlotName};
 use crate::source::postgres::{
-    PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TableFilter, TlsOptions,
+    Authorities, ClientCertificate, Password, PublicationAutocreate, ServerList, ServerListError,
+    SnapshotMode, SourceOptions, SslMode, TableFilter, TlsOptions,
 };
 
 /// Where events come from.
 pub(super) fn options(reader: &mut Reader<'_>) -> Option<SourceOptions> {
-    let host = reader.required("database.hostname", "write the database server's host name");
-    let port = reader.number("database.port", 1..=u64::from(u16::MAX));
+    let servers = servers(reader);
     let user = reader.required("database.user", "write a role with REPLICATION");
     let database = reader.required(
         "database.dbname",
         "write the database that holds the outbox",
     );
-    let mode = reader.choice(
-        "database.sslmode",
-        &[
-            ("disable", Ok(SslMode::Disable)),
-            (
-                "allow",
-                Err("write prefer, or require to insist on encryption"),
-            ),
-            ("prefer", Ok(SslMode::Prefer)),
-            ("require", Ok(SslMode::Require)),
-            ("verify-ca", Err("write verify-full")),
-            ("verify-full", Ok(SslMode::VerifyFull)),
-        ],
-    );
+    let tls = tls(reader);
+    // Seconds, as in pgjdbc.
+    const MOST_SECONDS: u64 = 2_147_483;
+    let connect_timeout = reader
+        .number("driver.connectTimeout", 1..=MOST_SECONDS)
+        .map(Duration::from_secs);
+    let tcp_keepalive = reader.boolean("database.tcpKeepAlive");
     let slot = reader.parsed("slot.name", "rename the slot", SlotName::new);
     let publication = reader.parsed("publication.name", "rename the publication", |name| {
         PublicationName::new(name)
@@ -54,15 +48,13 @@ pub(super) fn options(reader: &mut Reader<'_>) -> Option<SourceOptions> {
     let snapshot = snapshot(reader);
     let status_interval = reader.milliseconds("status.update.interval.ms", 1);
     Some(SourceOptions {
-        host: host?.to_owned(),
-        port: port.and_then(|port| u16::try_from(port).ok())?,
+        servers: servers?,
         user: user?.to_owned(),
-        password: reader.exact("database.password").map(SecretString::from),
+        password: password(reader),
         database: database?.to_owned(),
-        tls: TlsOptions {
-            mode: mode?,
-            root_cert: reader.text("database.sslrootcert").map(PathBuf::from),
-        },
+        tls: tls?,
+        connect_timeout: connect_timeout?,
+        tcp_keepalive: tcp_keepalive?,
         slot: slot?,
         publication: publication?,
         autocreate: autocreate?,
@@ -70,6 +62,127 @@ pub(super) fn options(reader: &mut Reader<'_>) -> Option<SourceOptions> {
         snapshot: snapshot?,
         status_interval: status_interval?,
     })
+}
+
+/// One host or several, as libpq takes them.
+fn servers(reader: &mut Reader<'_>) -> Option<ServerList> {
+    const HOSTS: &str = "database.hostname";
+    const PORTS: &str = "database.port";
+    let hosts = reader.required(HOSTS, "write the database server's host name");
+    let ports = reader.text(PORTS)?;
+    // Without a host, what is wrong with the port is said nevertheless.
+    match ServerList::new(hosts.unwrap_or("localhost"), ports) {
+        Ok(servers) => hosts.map(|_| servers),
+        Err(ServerListError::Count { .. }) if hosts.is_none() => None,
+        Err(error) => {
+            let (key, remedy) = match &error {
+                ServerListError::EmptyHost(_) => {
+                    (HOSTS, "write host names with commas between them")
+                }
+                ServerListError::Port(port) if !ports.contains(port.as_str()) => {
+                    (HOSTS, "write the port as a number behind the host's colon")
+                }
+                ServerListError::Port(_) => (PORTS, "write a whole number from 1 to 65535"),
+                ServerListError::Count { .. } => (
+                    PORTS,
+                    "write one port for all hosts, or as many ports as hosts",
+                ),
+            };
+            reader.unusable(key, &error, remedy);
+            None
+        }
+    }
+}
+
+/// Read again at each login, where it comes from config providers.
+fn password(reader: &Reader<'_>) -> Option<Password> {
+    const KEY: &str = "database.password";
+    match reader.template(KEY).cloned() {
+        Some(template) => Some(Password::read_by(move || {
+            template.read().map(SecretString::from)
+        })),
+        None => reader
+            .exact(KEY)
+            .map(|password| Password::fixed(password.into())),
+    }
+}
+
+/// Encryption, with libpq's meanings (PostgreSQL documentation, libpq, "Parameter Key Words").
+fn tls(reader: &mut Reader<'_>) -> Option<TlsOptions> {
+    const MODE: &str = "database.sslmode";
+    const AUTHORITIES: &str = "database.sslrootcert";
+    let mode = reader.choice(
+        MODE,
+        &[
+            ("disable", Ok(SslMode::Disable)),
+            ("allow", Ok(SslMode::Allow)),
+            ("prefer", Ok(SslMode::Prefer)),
+            ("require", Ok(SslMode::Require)),
+            ("verify-ca", Ok(SslMode::VerifyCa)),
+            ("verify-full", Ok(SslMode::VerifyFull)),
+        ],
+    );
+    let client = client_certificate(reader);
+    let authorities = reader.text(AUTHORITIES);
+    let (mode, client) = (mode?, client?);
+    let mode = match (authorities, mode) {
+        // Everybody can have a certificate from a public authority; only the name tells apart.
+        (Some("system"), _) if reader.written(MODE).is_none() => SslMode::VerifyFull,
+        (Some("system"), weak) if weak != SslMode::VerifyFull => {
+            reader.problem(
+                MODE,
+                "it is too weak for database.sslrootcert=system",
+                "write verify-full",
+            );
+            return None;
+        }
+        (None, SslMode::VerifyCa) => {
+            reader.problem(
+                AUTHORITIES,
+                "database.sslmode=verify-ca needs it: without it any public authority would do",
+                "name the PEM file of the authority, or write database.sslmode=verify-full",
+            );
+            return None;
+        }
+        (_, mode) => mode,
+    };
+    Some(TlsOptions {
+        mode,
+        authorities: match authorities {
+            None | Some("system") => Authorities::System,
+            Some(file) => Authorities::File(file.into()),
+        },
+        client,
+    })
+}
+
+/// `Some(None)` when there is none.
+fn client_certificate(reader: &mut Reader<'_>) -> Option<Option<ClientCertificate>> {
+    const CERTIFICATE: &str = "database.sslcert";
+    const KEY: &str = "database.sslkey";
+    match (reader.text(CERTIFICATE), reader.text(KEY)) {
+        (Some(certificate), Some(key)) => Some(Some(ClientCertificate {
+            certificate: PathBuf::from(certificate),
+            key: PathBuf::from(key),
+        })),
+        (None, None) => Some(None),
+        (Some(_), None) => {
+            reader.problem(
+                KEY,
+                "it is required beside database.sslcert",
+                "name the file of the certificate's private key",
+            );
+            None
+        }
+        (None, Some(_)) => {
+            reader.problem(
+                CERTIFICATE,
+                "it is required beside database.sslkey",
+                "name the file of the key's certificate",
+            );
+            None
+        }
+    }
 }
 
 fn tables(reader: &mut Reader<'_>) -> Option<TableFilter> {

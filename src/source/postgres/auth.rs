@@ -1,3 +1,4 @@
+use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ChannelBinding, ScramSha256};
 use secrecy::{ExposeSecret, SecretString};
 
@@ -62,6 +63,11 @@ impl Scram {
     pub(super) fn finish(&mut self, data: &[u8]) -> Result<(), SourceError> {
         self.exchange.finish(data).map_err(broken)
     }
+}
+
+/// The answer to AuthenticationMD5Password (PostgreSQL documentation, "Message Flow").
+pub(super) fn md5(user: &str, password: &SecretString, salt: [u8; 4]) -> SecretString {
+    md5_hash(user.as_bytes(), password.expose_secret().as_bytes(), salt).into()
 }
 
 fn broken(error: std::io::Error) -> SourceError {

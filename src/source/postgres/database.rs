@@ -1,21 +1,18 @@
 use std::time::Duration;
 
 use postgres_protocol::escape::escape_identifier;
-use secrecy::ExposeSecret;
-use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
-use tokio_postgres_rustls::MakeRustlsConnect;
+use tokio_postgres::{Client, NoTls};
 
-use super::{SourceError, SourceOptions, SslMode, tls};
-use crate::model::{RelationId, TableName};
-
-/// How long connecting may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+use super::logged_in::LoggedIn;
+use super::login::{self, Purpose};
+use super::{Server, SourceError, SourceOptions};
+use crate::model::{ErrorClass, RelationId, TableName};
 
 /// An ordinary SQL session, for looking at the server and preparing it. Ends when dropped.
 pub struct Database {
     client: Client,
-    server: String,
+    server: Server,
 }
 
 /// A table that the filters name.
@@ -47,36 +44,58 @@ fn quoted(table: &TableName) -> String {
 }
 
 impl Database {
-    /// Connects with the settings of the replication connection.
+    /// Connects to the first server of the list that is a primary. Names are looked up now, and
+    /// every address of a name is tried.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses the login.
+    /// When none can be used, with what stood against each (class retry). What a person has to
+    /// mend ends the search, as libpq's does.
     pub async fn connect(options: &SourceOptions) -> Result<Self, SourceError> {
-        let server = format!("{}:{}", options.host, options.port);
-        let mut config = tokio_postgres::Config::new();
-        config
-            .host(&options.host)
-            .port(options.port)
-            .user(&options.user)
-            .dbname(&options.database)
-            .application_name("outboxd")
-            .connect_timeout(CONNECT_TIMEOUT)
-            .ssl_mode(match options.tls.mode {
-                SslMode::Disable => tokio_postgres::config::SslMode::Disable,
-                SslMode::Prefer => tokio_postgres::config::SslMode::Prefer,
-                SslMode::Require | SslMode::VerifyFull => tokio_postgres::config::SslMode::Require,
-            });
-        if let Some(password) = &options.password {
-            config.password(password.expose_secret());
+        let mut refusals = Vec::new();
+        for host in options.servers.iter() {
+            let servers = match host.resolve(options.connect_timeout).await {
+                Ok(servers) => servers,
+                Err(error) => {
+                    refusals.push((host.to_string(), error));
+                    continue;
+                }
+            };
+            for server in servers {
+                match Self::connect_to(options, &server).await {
+                    Err(error) if error.class() == ErrorClass::Retry => {
+                        refusals.push((server.to_string(), error));
+                    }
+                    outcome => return outcome,
+                }
+            }
         }
-        let tls = MakeRustlsConnect::new(tls::client_config(&options.tls)?.as_ref().clone());
-        let (client, connection) = config
-            .connect(tls)
+        Err(SourceError::none_usable(refusals))
+    }
+
+    /// Connects to this server and no other.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, refuses the login or is in recovery.
+    pub async fn connect_to(options: &SourceOptions, server: &Server) -> Result<Self, SourceError> {
+        let connection = login::open(options, server, Purpose::Sql).await?;
+        let (client, connection) = tokio_postgres::Config::new()
+            // Part of the startup message, which goes nowhere.
+            .user(&options.user)
+            .ssl_mode(tokio_postgres::config::SslMode::Disable)
+            .connect_raw(LoggedIn::new(connection), NoTls)
             .await
-            .map_err(|error| SourceError::from_client("connecting", &server, error))?;
+            .map_err(|error| SourceError::from_client("connecting", server, error))?;
         // Ends when the client is dropped; an error shows in the query that meets it.
         tokio::spawn(connection);
-        Ok(Self { client, server })
+        Ok(Self {
+            client,
+            server: server.clone(),
+        })
+    }
+
+    /// The server this session is on.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Refuses a server whose log carries no logical changes.

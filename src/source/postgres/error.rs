@@ -3,6 +3,7 @@ use std::io;
 
 use tokio_postgres::error::SqlState;
 
+use super::Server;
 use super::pgoutput::DecodeError;
 use crate::model::ErrorClass;
 
@@ -54,13 +55,16 @@ pub enum SourceError {
     /// Something is not as it must be, but will be soon without us.
     #[error("{0}")]
     NotYet(String),
+    /// None of several servers can be used now.
+    #[error("no server of database.hostname can be used now: {}", each(.0))]
+    NoServer(Vec<(String, SourceError)>),
 }
 
 impl SourceError {
     /// What to do about it (rule R9).
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Io { .. } | Self::NotYet(_) => ErrorClass::Retry,
+            Self::Io { .. } | Self::NotYet(_) | Self::NoServer(_) => ErrorClass::Retry,
             Self::Server { code, .. } => class_of_sqlstate(code),
             Self::Protocol { .. } => ErrorClass::Retry,
             Self::Decode(_) | Self::Tls(_) | Self::Login(_) | Self::Unusable(_) => {
@@ -69,10 +73,22 @@ impl SourceError {
         }
     }
 
-    /// The server's SQLSTATE, if it was the server that refused.
+    /// Whether it is the login that failed: a password, name or certificate that is wrong, or
+    /// TLS that one side cannot do. What worked before can be in the middle of being changed.
+    pub fn is_login(&self) -> bool {
+        match self {
+            Self::Tls(_) | Self::Login(_) => true,
+            Self::Server { code, .. } => ["28P01", "28000", "3D000"].contains(&code.as_str()),
+            _ => false,
+        }
+    }
+
+    /// The server's SQLSTATE, if it was the server that refused; of several servers, the first
+    /// there is.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
             Self::Server { code, .. } => Some(code),
+            Self::NoServer(each) => each.iter().find_map(|(_, why)| why.sqlstate()),
             _ => None,
         }
     }
@@ -80,24 +96,13 @@ impl SourceError {
     /// Wraps an error of the ordinary SQL client.
     pub(super) fn from_client(
         doing: &'static str,
-        server: &str,
+        server: &Server,
         error: tokio_postgres::Error,
     ) -> Self {
-        if let Some(db) = error.as_db_error() {
-            return Self::from_server(doing, db.code().code(), db.message(), db.hint());
-        }
-        // The client keeps its kinds to itself, but not their names.
-        let kind = error.to_string();
-        let cause = error.source().map_or_else(String::new, ToString::to_string);
-        if is_tls_refusal(&error) || (kind == "error performing TLS handshake" && !is_io(&error)) {
-            return Self::tls_refused(server, &cause);
-        }
-        match kind.as_str() {
-            "authentication error" | "invalid configuration" => Self::Login(format!(
-                "the login at {server} is not possible: {cause}; check database.password and the server's pg_hba.conf"
-            )),
-            _ => Self::Io {
-                server: server.to_owned(),
+        match error.as_db_error() {
+            Some(db) => Self::from_server(doing, db.code().code(), db.message(), db.hint()),
+            None => Self::Io {
+                server: server.to_string(),
                 doing,
                 source: io::Error::other(error),
             },
@@ -105,10 +110,21 @@ impl SourceError {
     }
 
     /// The TLS handshake came to an end that trying again does not change.
-    pub(super) fn tls_refused(server: &str, why: &str) -> Self {
+    pub(super) fn tls_refused(server: &Server, why: &io::Error) -> Self {
         Self::Tls(format!(
-            "TLS with {server} failed: {why}; check database.sslmode, database.sslrootcert, that the server has ssl=on, and that database.hostname is a name in its certificate"
+            "TLS with {server} failed: {why}; check database.sslmode, database.sslrootcert, database.sslcert, that the server has ssl=on, and that database.hostname is a name in its certificate"
         ))
+    }
+
+    /// Nothing on the list could be used; what stood against each.
+    pub(super) fn none_usable(mut refusals: Vec<(String, Self)>) -> Self {
+        match refusals.pop() {
+            Some((_, only)) if refusals.is_empty() => only,
+            last => {
+                refusals.extend(last);
+                Self::NoServer(refusals)
+            }
+        }
     }
 
     /// Wraps an error response, adding what to do where we know better than the server.
@@ -118,6 +134,11 @@ impl SourceError {
         message: &str,
         hint: Option<&str>,
     ) -> Self {
+        if is_from_pooler(code, message) {
+            return Self::Unusable(format!(
+                "what database.hostname names looks like a connection pooler such as PgBouncer, not like PostgreSQL itself: while {doing} it said '{message}' (SQLSTATE {code}); logical replication needs the database's own host and port, so set database.hostname and database.port to them"
+            ));
+        }
         let advice = match code {
             "28P01" | "28000" => {
                 Some("check database.user, database.password and the server's pg_hba.conf")
@@ -159,12 +180,34 @@ pub(super) fn is_tls_refusal(error: &(dyn Error + 'static)) -> bool {
     })
 }
 
-fn is_io(error: &(dyn Error + 'static)) -> bool {
-    causes(error).any(|cause| cause.is::<io::Error>())
-}
-
 fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
     std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// Each server with what stood against it, down to the last cause.
+fn each(refusals: &[(String, SourceError)]) -> String {
+    let whole = |(server, error): &(String, SourceError)| {
+        let causes: Vec<String> = causes(error).map(ToString::to_string).collect();
+        let why = causes.join(": ");
+        if why.contains(server) {
+            why
+        } else {
+            format!("{server}: {why}")
+        }
+    };
+    refusals.iter().map(whole).collect::<Vec<_>>().join("; ")
+}
+
+/// Whether only something between us and PostgreSQL says this: PgBouncer before 1.23 refuses
+/// the startup parameter `replication`, Amazon RDS Proxy does so in words of its own, and what
+/// leaves it out passes our command on to a session that does not know it.
+fn is_from_pooler(code: &str, message: &str) -> bool {
+    match code {
+        "08P01" => message.contains("unsupported startup parameter"),
+        "0A000" => message.contains("RDS Proxy"),
+        "42601" => message.contains("START_REPLICATION"),
+        _ => false,
+    }
 }
 
 /// Sorts SQLSTATEs into those that pass by themselves and those that do not
@@ -208,6 +251,47 @@ mod tests {
         ] {
             assert_eq!(class_of_sqlstate(code), ErrorClass::Fatal, "{code}");
         }
+    }
+
+    #[test]
+    fn a_pooler_is_named_and_not_tried_again() {
+        for (code, message) in [
+            ("08P01", "unsupported startup parameter: replication"),
+            (
+                "0A000",
+                "Feature not supported: RDS Proxy currently doesn't support the option replication",
+            ),
+            ("42601", "syntax error at or near \"START_REPLICATION\""),
+        ] {
+            let error = SourceError::from_server("logging in", code, message, None);
+            assert_eq!(error.class(), ErrorClass::Fatal);
+            let said = error.to_string();
+            assert!(said.contains("pooler") && said.contains(message), "{said}");
+        }
+    }
+
+    #[test]
+    fn of_several_servers_each_is_named_with_its_reason() {
+        let refused = |server: &str| {
+            let error = SourceError::Io {
+                server: server.to_owned(),
+                doing: "connecting",
+                source: io::ErrorKind::ConnectionRefused.into(),
+            };
+            (server.to_owned(), error)
+        };
+        let starting = SourceError::from_server("logging in", "57P03", "starting up", None);
+        let error = SourceError::none_usable(vec![refused("a:1"), ("b:1".to_owned(), starting)]);
+        assert_eq!(
+            error.to_string(),
+            "no server of database.hostname can be used now: the connection to PostgreSQL at a:1 failed while connecting: connection refused; b:1: PostgreSQL refused while logging in: starting up (SQLSTATE 57P03)"
+        );
+        assert_eq!(
+            (error.class(), error.sqlstate()),
+            (ErrorClass::Retry, Some("57P03"))
+        );
+        let single = SourceError::none_usable(vec![refused("a:1")]);
+        assert!(matches!(single, SourceError::Io { .. }));
     }
 
     #[test]

@@ -79,6 +79,11 @@ impl Inbound {
         }
     }
 
+    /// Gives up what was received and not handled.
+    pub(super) fn into_unread(self) -> BytesMut {
+        self.buffer
+    }
+
     /// Tag and whole length of the message at the front, if all of it is there.
     fn front(&self) -> io::Result<Option<(u8, usize)>> {
         Ok(match Header::parse(&self.buffer)? {

@@ -3,29 +3,41 @@
 //! Two kinds of session are used. *Ordinary SQL* ([`Database`], tokio-postgres) looks at and
 //! prepares the publication and the slot and reads the catalog. The *replication connection*
 //! ([`ReplicationStream`], our own on postgres-protocol, since no client library speaks
-//! CopyBoth) carries the log one way and positions the other.
+//! CopyBoth) carries the log one way and positions the other. Both are connected and logged in by
+//! the same code, which hands tokio-postgres a session that is ready.
 
 mod auth;
 mod catalog;
+mod client_certificate;
 mod connection;
 mod database;
 mod error;
 mod frame;
+mod logged_in;
+mod login;
 mod options;
+mod password;
 pub mod pgoutput;
 mod publication;
+mod server_list;
 mod slot;
+mod socket;
 mod stream;
 mod table_filter;
 mod tls;
 pub mod walmsg;
 
 pub use catalog::{ColumnFacts, TableFacts};
+pub use client_certificate::ClientCertificate;
 pub use database::{CapturedTable, Database};
 pub use error::SourceError;
 pub use frame::Inbound;
-pub use options::{PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions};
+pub use options::{
+    Authorities, PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions,
+};
+pub use password::Password;
 pub use publication::{PublicationChange, ensure_publication, remember_slot, remembers_slot};
+pub use server_list::{Server, ServerList, ServerListError};
 pub use slot::{SlotState, create_slot, find_slot};
 pub use stream::{ReplicationStream, StreamEvent, SystemIdentity};
 pub use table_filter::{TableFilter, TableFilterError};

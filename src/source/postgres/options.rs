@@ -1,26 +1,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::SecretString;
-
-use super::TableFilter;
+use super::{ClientCertificate, Password, ServerList, TableFilter};
 use crate::model::{PublicationName, SlotName};
 
 /// How to reach the database and what to read from it.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// Host name or address (`database.hostname`).
-    pub host: String,
-    /// TCP port (`database.port`, 5432).
-    pub port: u16,
+    /// Where the database may be (`database.hostname`, `database.port`, 5432).
+    pub servers: ServerList,
     /// Role to log in as (`database.user`).
     pub user: String,
     /// Its password, if one is given (`database.password`).
-    pub password: Option<SecretString>,
+    pub password: Option<Password>,
     /// Database that holds the outbox (`database.dbname`).
     pub database: String,
     /// Whether and how the connection is encrypted.
     pub tls: TlsOptions,
+    /// Longest time to reach one server and log in (`driver.connectTimeout`, 10 s).
+    pub connect_timeout: Duration,
+    /// Whether idle connections are probed (`database.tcpKeepAlive`).
+    pub tcp_keepalive: bool,
     /// The replication slot (`slot.name`).
     pub slot: SlotName,
     /// The publication (`publication.name`).
@@ -40,8 +40,19 @@ pub struct SourceOptions {
 pub struct TlsOptions {
     /// `database.sslmode`.
     pub mode: SslMode,
-    /// PEM file with the authorities to trust (`database.sslrootcert`).
-    pub root_cert: Option<PathBuf>,
+    /// Whose signature on the server's certificate counts (`database.sslrootcert`).
+    pub authorities: Authorities,
+    /// Our own certificate (`database.sslcert`, `database.sslkey`).
+    pub client: Option<ClientCertificate>,
+}
+
+/// Certificate authorities that are trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Authorities {
+    /// Those of this system: nothing was set, or `system`.
+    System,
+    /// Those in a PEM file.
+    File(PathBuf),
 }
 
 /// `database.sslmode`, with libpq's meaning (PostgreSQL documentation, "SSL Support").
@@ -49,11 +60,16 @@ pub struct TlsOptions {
 pub enum SslMode {
     /// Never encrypted.
     Disable,
+    /// In the clear, and encrypted only if the server insists.
+    Allow,
     /// Encrypted if the server can, else in the clear. Debezium's default.
     Prefer,
-    /// Always encrypted; the server's certificate is not checked.
+    /// Always encrypted; the server's certificate is checked only where `database.sslrootcert`
+    /// is set, as by verify-ca.
     Require,
-    /// Always encrypted; certificate and host name are checked.
+    /// Always encrypted; the certificate has to be signed by a trusted authority.
+    VerifyCa,
+    /// As verify-ca, and the certificate has to name the host.
     VerifyFull,
 }
 

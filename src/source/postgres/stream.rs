@@ -5,8 +5,11 @@ use postgres_protocol::escape::escape_identifier;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use super::connection::{Connection, Duplex, server_error, write_all};
+use super::connection::{Connection, server_error};
 use super::frame::{Inbound, Received};
+use super::login::{self, Purpose};
+use super::server_list::Server;
+use super::socket::{Duplex, write_all};
 use super::walmsg::StatusUpdate;
 use super::{SourceError, SourceOptions};
 use crate::model::{ConfirmedLsn, Lsn};
@@ -50,6 +53,7 @@ impl ReplicationStream {
     /// Opens a connection and starts the slot's stream at the position the server remembers
     /// (rule R4: `0/0` lets the server choose its confirmed position).
     ///
+    /// `server` is the one that was prepared, see [`super::Database::server`].
     /// `wal_sender_timeout` replaces one of 0, with which a server would never notice that we
     /// are gone.
     ///
@@ -58,9 +62,10 @@ impl ReplicationStream {
     /// holds the slot (class retry).
     pub async fn start(
         options: &SourceOptions,
+        server: &Server,
         wal_sender_timeout: Option<Duration>,
     ) -> Result<(Self, Inbound, SystemIdentity), SourceError> {
-        let mut connection = Connection::open(options).await?;
+        let mut connection = login::open(options, server, Purpose::Replication).await?;
         let settings = session_settings(connection.major_version(), wal_sender_timeout);
         connection
             .execute("setting up the session", &settings)
