@@ -9,7 +9,7 @@ use super::raw::RawConfig;
 use super::reader::Reader;
 use super::report::Report;
 use super::transforms::Transforms;
-use super::{Config, ContextHeaders, Delivery, check};
+use super::{Config, ContextHeaders, Delivery, Http, check};
 use crate::sink::SinkOptions;
 
 const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
@@ -36,6 +36,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
     let convert = converters::options(reader);
     let sink = sink(reader);
     let delivery = delivery(reader);
+    let http = http(reader);
     check::check(raw, &transforms, report);
 
     let topic_prefix = topic_prefix?;
@@ -49,6 +50,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         topic_prefix,
         sink: sink?,
         delivery: delivery?,
+        http: http?,
     })
 }
 
@@ -101,9 +103,23 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
         })
         .map(count);
     let shutdown_timeout = reader.milliseconds("outboxd.shutdown.timeout.ms", 0);
+    let ready_max_unacknowledged = reader.milliseconds("outboxd.ready.max.unacknowledged.ms", 1);
     Some(Delivery {
         max_queue_size: events?,
         max_queue_bytes: bytes?,
         shutdown_timeout: shutdown_timeout?,
+        ready_max_unacknowledged: ready_max_unacknowledged?,
     })
+}
+
+/// The outer `None` is a problem, the inner one a process without the endpoint.
+fn http(reader: &mut Reader<'_>) -> Option<Option<Http>> {
+    const PORT: &str = "outboxd.http.port";
+    let host = reader.text("outboxd.http.host")?.to_owned();
+    if reader.text(PORT)?.eq_ignore_ascii_case("off") {
+        return Some(None);
+    }
+    let remedy = "write a port such as 8080, 0 for a free one, or off to run without metrics";
+    let port = reader.parsed(PORT, remedy, str::parse::<u16>)?;
+    Some(Some(Http { host, port }))
 }

@@ -34,10 +34,17 @@ impl Feedback {
         }
     }
 
+    /// Even an idle relay does something this often, so that a standstill can be told from
+    /// idleness (rule R10).
+    const LONGEST: Duration = Duration::from_secs(10);
+
     /// The interval that keeps the session alive: `wanted`, but at most a quarter of the
-    /// session's `wal_sender_timeout`.
+    /// session's `wal_sender_timeout`, and 10 s.
     pub(super) fn interval(wanted: Duration, wal_sender_timeout: Duration) -> Duration {
-        wanted.min(wal_sender_timeout / 4).max(Self::ASKED_PAUSE)
+        wanted
+            .min(wal_sender_timeout / 4)
+            .min(Self::LONGEST)
+            .max(Self::ASKED_PAUSE)
     }
 
     /// The server asked for an answer.
@@ -104,5 +111,6 @@ mod tests {
     fn the_session_is_kept_alive_whatever_was_wanted() {
         assert_eq!(Feedback::interval(10 * SECOND, 60 * SECOND), 10 * SECOND);
         assert_eq!(Feedback::interval(30 * SECOND, 8 * SECOND), 2 * SECOND);
+        assert_eq!(Feedback::interval(90 * SECOND, 600 * SECOND), 10 * SECOND);
     }
 }

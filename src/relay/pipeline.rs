@@ -38,6 +38,7 @@ impl Pipeline<'_> {
     /// Whatever breaks the stream or the producer. What was not confirmed comes again.
     pub(super) async fn run(mut self, mut inbound: Inbound) -> Result<(), RelayError> {
         loop {
+            self.delivery.turned();
             while let Some(data) = self.upstream.data(&inbound)? {
                 self.handle(data).await?;
                 inbound
@@ -100,7 +101,7 @@ impl Pipeline<'_> {
         match pgoutput::decode(data).map_err(SourceError::from)? {
             Message::Begin(begin) => {
                 self.transaction = Some(begin.final_lsn);
-                self.delivery.begin()
+                self.delivery.begin(begin.commit_time)
             }
             Message::Commit(commit) => {
                 self.transaction = None;

@@ -1,3 +1,5 @@
+use tokio::task::JoinSet;
+
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
@@ -8,25 +10,34 @@ use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
+use super::watch::watch_slot;
 use crate::config::Config;
 use crate::model::ErrorClass;
+use crate::ops;
 use crate::sink::SinkOptions;
 use crate::source::postgres::ReplicationStream;
 
-/// Runs one connector until it is asked to stop, trying again whatever can mend itself.
+/// Runs one connector until it is asked to stop, trying again whatever can mend itself. What
+/// happens is told to `told`.
 ///
 /// # Errors
 /// When only a person can mend what is wrong. The slot keeps its position.
-pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
+pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
+    // In a task of its own: the slot is watched whatever becomes of the relay. Ends with the set.
+    let mut watching = JoinSet::new();
+    watching.spawn(watch_slot(config.source.clone(), told.clone()));
     let mut connector = Connector {
         config,
         stop,
+        told,
         run_id: uuid::Uuid::now_v7().to_string(),
         has_streamed: false,
+        reconnects: false,
     };
     let mut backoff = Backoff::new();
     loop {
         let streamed_before = std::mem::take(&mut connector.has_streamed);
+        connector.reconnects = streamed_before;
         let Err(error) = connector.attempt().await else {
             return Ok(());
         };
@@ -34,6 +45,10 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
         connector.has_streamed |= streamed_before;
         if let RelayError::Overdue = error {
             return Ok(());
+        }
+        told.error(error.class());
+        if error.class() == ErrorClass::Poison {
+            told.poisoned();
         }
         match error.class() {
             ErrorClass::Fatal | ErrorClass::Poison if connector.has_streamed => {
@@ -45,6 +60,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
         if streamed_now {
             backoff.reset();
         }
+        told.waiting(&Chain(&error).to_string());
         let wait = backoff.next();
         tracing::warn!(
             error = %Chain(&error),
@@ -53,7 +69,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
         );
         tokio::select! {
             () = stop.requested() => return Ok(()),
-            () = tokio::time::sleep(wait) => {}
+            () = told.alive_during(tokio::time::sleep(wait)) => {}
         }
     }
 }
@@ -61,9 +77,12 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
 struct Connector<'c> {
     config: &'c Config,
     stop: &'c Stop,
+    told: &'c ops::Connector,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
     has_streamed: bool,
+    /// Whether there was a stream before, which was lost.
+    reconnects: bool,
 }
 
 impl Connector<'_> {
@@ -76,12 +95,17 @@ impl Connector<'_> {
             Ok::<_, RelayError>((prepared, started))
         };
         let (prepared, (stream, inbound)) = tokio::select! {
-            started = starting => started?,
+            started = self.told.alive_during(starting) => started?,
             () = self.stop.requested() => return Ok(()),
         };
         let translator = self.translator()?;
-        let mut delivery = Delivery::open(&self.config.sink, &self.config.delivery)?;
+        let mut delivery =
+            Delivery::open(&self.config.sink, &self.config.delivery, self.told.clone())?;
         self.has_streamed = true;
+        self.told.streaming();
+        if self.reconnects {
+            self.told.reconnected();
+        }
         self.say_what_goes_where(&prepared);
         let pipeline = Pipeline {
             options: source,
@@ -89,6 +113,7 @@ impl Connector<'_> {
             upstream: Upstream::new(
                 stream,
                 Feedback::interval(source.status_interval, prepared.wal_sender_timeout),
+                self.told.clone(),
             ),
             delivery: &mut delivery,
             translator,

@@ -434,4 +434,7 @@ pub static OPTIONS: &[KnownOption] = &[
     // outboxd's own.
     own("outboxd.sink.type", "kafka", Honoured, "Where records go: kafka, stdout or null."),
     own("outboxd.shutdown.timeout.ms", "10000", Honoured, "How long a stop waits for what is in flight."),
+    own("outboxd.http.host", "127.0.0.1", Honoured, "Address that metrics and health are answered on (OUTBOXD_HTTP_HOST)."),
+    own("outboxd.http.port", "8080", Honoured, "Port of metrics and health, 0 for a free one, off for none (OUTBOXD_HTTP_PORT)."),
+    own("outboxd.ready.max.unacknowledged.ms", "10000", Honoured, "An event unacknowledged for longer makes the connector not ready."),
 ];
