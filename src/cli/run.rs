@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Exit, complain};
 use crate::config::{self, Config};
+use crate::ops::{ListenError, Monitor, Server};
 use crate::relay::{self, RunError, Stop};
 
 /// `outboxd run`
@@ -43,6 +44,7 @@ impl Run {
             Err(error) => {
                 let exit = match error.downcast_ref::<RunError>() {
                     Some(RunError::Preflight(_)) => Exit::Preflight,
+                    _ if error.is::<ListenError>() => Exit::Usage,
                     _ => Exit::Failed,
                 };
                 tracing::error!(error = format!("{error:#}"), "outboxd ends.");
@@ -68,7 +70,19 @@ fn run(config: &Config) -> anyhow::Result<()> {
             signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?,
             requested,
         ));
-        Ok(relay::run(config, &stop).await?)
+        let monitor = Monitor::empty();
+        let connector = monitor.connector(&config.name, config.delivery.ready_max_unacknowledged);
+        if let Some(http) = &config.http {
+            // Before anything is touched.
+            let server = Server::listen(&http.host, http.port).await?;
+            let address = server.address().context("cannot listen")?;
+            tracing::info!(
+                "Metrics and health at http://{address} (/metrics, /health/live, /health/ready)."
+            );
+            tokio::spawn(server.serve(monitor.clone()));
+        }
+        tokio::spawn(monitor.upkeep());
+        Ok(relay::run(config, &stop, &connector).await?)
     })
 }
 

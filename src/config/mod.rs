@@ -59,6 +59,17 @@ pub struct Config {
     pub delivery: Delivery,
     /// What happens after a failure that only a person can mend (`outboxd.on.fatal`; rule R9).
     pub on_fatal: OnFatal,
+    /// Where metrics and health are answered; `None` with `outboxd.http.port=off`.
+    pub http: Option<Http>,
+}
+
+/// Where metrics and health are answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Address or name of this machine (`outboxd.http.host`, 127.0.0.1).
+    pub host: String,
+    /// TCP port; 0 takes a free one (`outboxd.http.port`, 8080).
+    pub port: u16,
 }
 
 /// What Debezium's context headers (`__debezium.context.*`) say that is configured.
@@ -89,6 +100,9 @@ pub struct Delivery {
     /// How long a database server that shuts down is held up for what is in flight
     /// (`outboxd.server.shutdown.grace.ms`, 5 s; rule R11).
     pub server_shutdown_grace: Duration,
+    /// An event that waits longer for its acknowledgement makes the connector not ready
+    /// (`outboxd.ready.max.unacknowledged.ms`, 10 s).
+    pub ready_max_unacknowledged: Duration,
 }
 
 /// What [`load`] gives.
@@ -141,7 +155,9 @@ fn read(
 ) -> Option<Config> {
     let worker_file = worker.map(|worker| raw::read_file(worker, Layer::Worker, report));
     let connector_file = raw::read_file(connector, Layer::Connector, report);
-    let set = raw::read_overrides(overrides, report);
+    // What was typed for this one run wins over what is always there.
+    let mut set = raw::read_variables(environment);
+    set.extend(raw::read_overrides(overrides, report));
     // Without one of its files everything would be missing.
     let worker_file = match worker_file {
         Some(None) => return None,

@@ -8,12 +8,12 @@ pub enum Layer {
     Worker,
     /// The connector's own file.
     Connector,
-    /// A `--set key=value` of the command line.
+    /// A `--set key=value` of the command line, or an environment variable in its place.
     Set,
 }
 
-/// Where a key was written. Shown as `claims-outbox.json:7`, or `--set`; ordered by layer, then
-/// by place.
+/// Where a key was written. Shown as `claims-outbox.json:7`, `OUTBOXD_HTTP_PORT` or `--set`;
+/// ordered by layer, then by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     layer: Layer,
@@ -45,6 +45,15 @@ impl Origin {
         }
     }
 
+    /// An environment variable.
+    pub(super) fn variable(name: &str) -> Self {
+        Self {
+            layer: Layer::Set,
+            file: Arc::from(name),
+            place: 0,
+        }
+    }
+
     /// The input it belongs to.
     pub fn layer(&self) -> Layer {
         self.layer
@@ -54,7 +63,7 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.layer, self.place) {
-            (Layer::Set, _) => f.write_str("--set"),
+            (Layer::Set, 1..) => f.write_str("--set"),
             (_, 0) => f.write_str(&self.file),
             (_, line) => write!(f, "{}:{line}", self.file),
         }

@@ -329,6 +329,21 @@ fn read_properties(
     Some(entries)
 }
 
+/// The variables that stand for a key wherever a process is told its place by its environment.
+const VARIABLES: [(&str, &str); 2] = [
+    ("OUTBOXD_HTTP_HOST", "outboxd.http.host"),
+    ("OUTBOXD_HTTP_PORT", "outboxd.http.port"),
+];
+
+/// Reads the environment variables that stand for a key.
+pub(super) fn read_variables(environment: &dyn Fn(&str) -> Option<String>) -> Entries {
+    let read = |(name, key): (&str, &str)| {
+        let entry = Entry::new(key, environment(name)?, Origin::variable(name));
+        Some((key.to_owned(), entry))
+    };
+    VARIABLES.into_iter().filter_map(read).collect()
+}
+
 /// Reads the `key=value` arguments of `--set`; the last one of a key counts.
 pub(super) fn read_overrides(overrides: &[String], report: &mut Report) -> Entries {
     let mut entries = Entries::new();

@@ -9,7 +9,7 @@ use super::raw::RawConfig;
 use super::reader::Reader;
 use super::report::Report;
 use super::transforms::Transforms;
-use super::{Config, ContextHeaders, Delivery, OnFatal, check};
+use super::{Config, ContextHeaders, Delivery, Http, OnFatal, check};
 use crate::sink::SinkOptions;
 
 const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
@@ -40,6 +40,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         "outboxd.on.fatal",
         &[("stay", Ok(OnFatal::Stay)), ("exit", Ok(OnFatal::Exit))],
     );
+    let http = http(reader);
     check::check(raw, &transforms, report);
 
     let topic_prefix = topic_prefix?;
@@ -54,6 +55,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         sink: sink?,
         delivery: delivery?,
         on_fatal: on_fatal?,
+        http: http?,
     })
 }
 
@@ -107,10 +109,24 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
         .map(count);
     let shutdown_timeout = reader.milliseconds("outboxd.shutdown.timeout.ms", 0);
     let server_shutdown_grace = reader.milliseconds("outboxd.server.shutdown.grace.ms", 0);
+    let ready_max_unacknowledged = reader.milliseconds("outboxd.ready.max.unacknowledged.ms", 1);
     Some(Delivery {
         max_queue_size: events?,
         max_queue_bytes: bytes?,
         shutdown_timeout: shutdown_timeout?,
         server_shutdown_grace: server_shutdown_grace?,
+        ready_max_unacknowledged: ready_max_unacknowledged?,
     })
+}
+
+/// The outer `None` is a problem, the inner one a process without the endpoint.
+fn http(reader: &mut Reader<'_>) -> Option<Option<Http>> {
+    const PORT: &str = "outboxd.http.port";
+    let host = reader.text("outboxd.http.host")?.to_owned();
+    if reader.text(PORT)?.eq_ignore_ascii_case("off") {
+        return Some(None);
+    }
+    let remedy = "write a port such as 8080, 0 for a free one, or off to run without metrics";
+    let port = reader.parsed(PORT, remedy, str::parse::<u16>)?;
+    Some(Some(Http { host, port }))
 }

@@ -6,6 +6,7 @@ mod lsn;
 mod name;
 mod record;
 mod row;
+mod slot;
 mod type_oid;
 
 pub use class::ErrorClass;
@@ -19,3 +20,4 @@ pub use name::{
 };
 pub use record::{Header, OutgoingRecord, Sequence};
 pub use row::{Column, Relation, RelationId, Row, TypeOid, Value};
+pub use slot::{SlotView, WalStatus};

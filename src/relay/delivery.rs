@@ -1,10 +1,13 @@
 use std::sync::Arc;
+use std::time::{Instant, SystemTime};
 
 use super::ack::{AckWindow, Limits};
+use super::batches::Batches;
 use super::error::RelayError;
 use super::resume::{Continuity, Resume};
 use crate::config::Delivery as DeliveryConfig;
 use crate::model::{ConfirmedLsn, Lsn, OutgoingRecord, Sequence};
+use crate::ops::Connector;
 use crate::sink::{Report, Reports, Sink, SinkError, SinkOptions};
 use crate::source::postgres::SystemIdentity;
 use crate::source::postgres::pgoutput::Begin;
@@ -21,10 +24,19 @@ pub(super) struct Delivery {
     numbered: Option<Sequence>,
     /// Reports being handled; empty between calls, kept for its capacity.
     handling: Vec<Report>,
+    /// Of what and of when the records in flight are, for those who watch.
+    batches: Batches,
+    connector: Connector,
+    /// The confirmed position when it was last told of.
+    told: ConfirmedLsn,
 }
 
 impl Delivery {
-    pub(super) fn open(options: &SinkOptions, limits: &DeliveryConfig) -> Result<Self, SinkError> {
+    pub(super) fn open(
+        options: &SinkOptions,
+        limits: &DeliveryConfig,
+        connector: Connector,
+    ) -> Result<Self, SinkError> {
         let reports = Arc::new(Reports::default());
         Ok(Self {
             sink: Sink::open(options, Arc::clone(&reports))?,
@@ -36,7 +48,16 @@ impl Delivery {
             resume: Resume::default(),
             numbered: None,
             handling: Vec::new(),
+            batches: Batches::new(Instant::now()),
+            connector,
+            told: ConfirmedLsn::NONE,
         })
+    }
+
+    /// What is handed over from here on counts as handed over now. Called once a turn, so that
+    /// an event needs no look at the clock.
+    pub(super) fn turned(&mut self) {
+        self.batches.turned(Instant::now());
     }
 
     /// A connection was made to this system.
@@ -57,6 +78,7 @@ impl Delivery {
     /// A transaction begins.
     pub(super) fn begin(&mut self, begin: Begin) -> Result<(), RelayError> {
         self.window.begin()?;
+        self.batches.begin(begin.commit_time);
         self.resume.begin(begin);
         Ok(())
     }
@@ -97,7 +119,10 @@ impl Delivery {
             None => return Ok(false),
         };
         match self.sink.enqueue(sequence, record) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.batches.enqueued(sequence, record.topic);
+                Ok(true)
+            }
             Err(SinkError::Full) => {
                 self.numbered = Some(sequence);
                 Ok(false)
@@ -116,6 +141,7 @@ impl Delivery {
     /// # Errors
     /// Why the sink is finished: a record failed for good, or the client gave up.
     pub(super) fn collect(&mut self) -> Result<(), RelayError> {
+        self.turned();
         self.reports.take(&mut self.handling);
         for report in self.handling.drain(..) {
             match report.outcome {
@@ -123,10 +149,29 @@ impl Delivery {
                 Err(_) => self.window.fail(report.sequence),
             }
         }
+        self.tell();
         match self.sink.verdict() {
             Some(failure) => Err(SinkError::Refused(failure).into()),
             None => Ok(()),
         }
+    }
+
+    /// Tells those who watch what is acknowledged and what is not.
+    fn tell(&mut self) {
+        let oldest = self.window.oldest_unacknowledged();
+        let now = SystemTime::now();
+        let any = self
+            .batches
+            .acknowledged(oldest, now.into(), &self.connector);
+        if any || self.confirmed() != self.told {
+            self.told = self.confirmed();
+            self.connector.progressed(now);
+        }
+        self.connector.in_flight(
+            self.window.in_flight(),
+            self.window.in_flight_bytes(),
+            self.batches.oldest(),
+        );
     }
 
     /// Everything before this is acknowledged.
@@ -147,6 +192,7 @@ impl Delivery {
 
     /// Gives the producer up. What it has not delivered is thrown away; it comes again.
     pub(super) async fn close(self) {
+        self.connector.in_flight(0, 0, None);
         let sink = self.sink;
         // Ending the client's threads can take a while when a broker does not answer.
         let closing = tokio::task::spawn_blocking(move || sink.close());

@@ -7,6 +7,7 @@
 
 pub mod ack;
 mod backoff;
+mod batches;
 mod delivery;
 mod error;
 mod feedback;
@@ -18,6 +19,7 @@ mod stop;
 mod supervise;
 mod translate;
 mod upstream;
+mod watch;
 
 pub use error::{RelayError, RunError};
 pub use stop::Stop;

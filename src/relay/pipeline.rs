@@ -45,6 +45,7 @@ impl Pipeline<'_> {
     /// Whatever breaks the stream or the producer. What was not confirmed comes again.
     pub(super) async fn run(mut self, mut inbound: Inbound) -> Result<(), RelayError> {
         loop {
+            self.delivery.turned();
             while let Some(data) = self.upstream.data(&inbound)? {
                 self.handle(data).await?;
                 inbound

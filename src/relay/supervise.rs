@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use tokio::task::JoinSet;
+
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
@@ -11,23 +13,30 @@ use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
+use super::watch::watch_slot;
 use crate::config::{Config, OnFatal};
 use crate::model::{ConfirmedLsn, ErrorClass};
+use crate::ops;
 use crate::sink::SinkOptions;
 use crate::source::postgres::ReplicationStream;
 
 /// While failed, the cause is looked at again this often.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
-/// Runs one connector until it is asked to stop, trying again whatever can mend itself.
+/// Runs one connector until it is asked to stop, trying again whatever can mend itself. What
+/// happens is told to `told`.
 ///
 /// # Errors
 /// When only a person can mend what is wrong, and it never streamed or `outboxd.on.fatal=exit`.
 /// The slot keeps its position.
-pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
+pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
+    // In a task of its own: the slot is watched whatever becomes of the relay. Ends with the set.
+    let mut watching = JoinSet::new();
+    watching.spawn(watch_slot(config.source.clone(), told.clone()));
     let mut connector = Connector {
         config,
         stop,
+        told,
         run_id: uuid::Uuid::now_v7().to_string(),
         delivery: None,
         confirmed_before: ConfirmedLsn::NONE,
@@ -49,11 +58,17 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
             Err(error) => error,
         };
         connector.keep_or_drop_the_producer(&error).await;
+        told.error(error.class());
+        if error.class() == ErrorClass::Poison {
+            told.poisoned();
+        }
+        let said = Chain(&error).to_string();
         let wait = match error.class() {
             ErrorClass::Retry | ErrorClass::Rewind => {
                 let wait = backoff.next(error.pause());
+                told.waiting(&said);
                 tracing::warn!(
-                    error = %Chain(&error),
+                    error = said,
                     "Interrupted; trying again in {} ms from the slot's confirmed position.",
                     wait.as_millis()
                 );
@@ -66,7 +81,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
                 return Err(RunError::Stopped(error));
             }
             ErrorClass::Fatal | ErrorClass::Poison => {
-                let said = Chain(&error).to_string();
+                told.failed(&said);
                 if failed_with.as_ref() != Some(&said) {
                     tracing::error!(
                         error = said,
@@ -83,7 +98,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
                 connector.end().await;
                 return Ok(());
             }
-            () = tokio::time::sleep(wait) => {}
+            () = told.alive_during(tokio::time::sleep(wait)) => {}
         }
     }
 }
@@ -91,6 +106,7 @@ pub async fn run(config: &Config, stop: &Stop) -> Result<(), RunError> {
 struct Connector<'c> {
     config: &'c Config,
     stop: &'c Stop,
+    told: &'c ops::Connector,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
     /// Outlives a lost database connection (rule R4).
@@ -115,13 +131,17 @@ impl Connector<'_> {
             Ok::<_, RelayError>((prepared, started))
         };
         let (prepared, (stream, inbound, system)) = tokio::select! {
-            started = starting => started?,
+            started = self.told.alive_during(starting) => started?,
             () = self.stop.requested() => return Ok(()),
         };
         let translator = self.translator()?;
         let delivery = match &mut self.delivery {
             Some(delivery) => delivery,
-            empty => empty.insert(Delivery::open(&self.config.sink, &self.config.delivery)?),
+            empty => empty.insert(Delivery::open(
+                &self.config.sink,
+                &self.config.delivery,
+                self.told.clone(),
+            )?),
         };
         if let Continuity::Broken(why) = delivery.connected(system) {
             tracing::warn!(
@@ -135,6 +155,7 @@ impl Connector<'_> {
             upstream: Upstream::new(
                 stream,
                 Feedback::interval(source.status_interval, prepared.wal_sender_timeout),
+                self.told.clone(),
             ),
             delivery,
             translator,
@@ -144,7 +165,10 @@ impl Connector<'_> {
             skipped: 0,
             silence_limit: prepared.wal_sender_timeout,
         };
-        self.has_streamed = true;
+        self.told.streaming();
+        if std::mem::replace(&mut self.has_streamed, true) {
+            self.told.reconnected();
+        }
         say_what_goes_where(self.config, &prepared);
         pipeline.run(inbound).await
     }

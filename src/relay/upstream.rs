@@ -6,19 +6,22 @@ use tokio::time::Instant;
 use super::error::RelayError;
 use super::feedback::Feedback;
 use crate::model::{ConfirmedLsn, Lsn};
+use crate::ops::Connector;
 use crate::source::postgres::{Inbound, ReplicationStream, SourceError, StreamEvent};
 
 /// The stream together with what is owed to the server on it.
 pub(super) struct Upstream {
     stream: ReplicationStream,
     feedback: Feedback,
+    connector: Connector,
 }
 
 impl Upstream {
-    pub(super) fn new(stream: ReplicationStream, interval: Duration) -> Self {
+    pub(super) fn new(stream: ReplicationStream, interval: Duration, connector: Connector) -> Self {
         Self {
             stream,
             feedback: Feedback::new(interval, Instant::now()),
+            connector,
         }
     }
 
@@ -64,11 +67,13 @@ impl Upstream {
         self.feedback.due_at(confirmed)
     }
 
-    /// Makes a report if one is due.
+    /// Makes a report if one is due. Every loop that keeps the stream comes by here, so it is
+    /// also the sign that the relay is alive (rule R10).
     pub(super) async fn report_if_due(
         &mut self,
         confirmed: ConfirmedLsn,
     ) -> Result<(), SourceError> {
+        self.connector.turned();
         let now = Instant::now();
         if now < self.feedback.due_at(confirmed) {
             return Ok(());

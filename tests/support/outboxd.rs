@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::database::TestDatabase;
 use super::eventually;
@@ -65,6 +67,8 @@ impl Setup {
             "slot.name": database.name,
             "publication.name": database.name,
             "publication.autocreate.mode": "filtered",
+            // Any free one; `Outboxd::get` reads from the log which it is.
+            "outboxd.http.port": "0",
         });
         let Value::Object(connector) = connector else {
             unreachable!("an object is an object")
@@ -179,6 +183,37 @@ impl Outboxd {
             None
         })
         .await;
+    }
+
+    /// Where metrics and health are answered, as the log says.
+    pub fn http_address(&self) -> Option<String> {
+        let log = self.log();
+        let (_, rest) = log.split_once("Metrics and health at http://")?;
+        Some(rest.split_once(' ')?.0.to_owned())
+    }
+
+    /// Status code and body of a GET.
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let address = eventually("outboxd listens", async || self.http_address()).await;
+        let mut stream = TcpStream::connect(address).await.expect("connect");
+        // By HTTP/1.0 the body ends with the connection.
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("ask");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("an answer");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let code = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (code, body.to_owned())
+    }
+
+    /// The value of a series of this process's only connector; `series` names the metric and
+    /// further labels, such as `outboxd_errors_total,class="retry"`.
+    pub async fn metric(&self, series: &str) -> Option<f64> {
+        let (metric, labels) = series.split_at(series.find(',').unwrap_or(series.len()));
+        let prefix = format!("{metric}{{connector=\"test\"{labels}}}");
+        let (_, text) = self.get("/metrics").await;
+        let line = text.lines().find_map(|line| line.strip_prefix(&prefix))?;
+        Some(line.trim().parse().expect("a number"))
     }
 
     pub fn signal(&self, name: &str) {

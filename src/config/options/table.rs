@@ -437,4 +437,7 @@ pub static OPTIONS: &[KnownOption] = &[
     own("outboxd.on.fatal", "stay", Honoured, "After a failure only a person can mend: stay up as failed and look again every 30 s, or exit with code 1."),
     own("outboxd.server.shutdown.grace.ms", "5000", Honoured, "When PostgreSQL shuts down: how long it is held up so that events in flight can be confirmed."),
     own("outboxd.shutdown.timeout.ms", "10000", Honoured, "How long a stop waits for what is in flight."),
+    own("outboxd.http.host", "127.0.0.1", Honoured, "Address that metrics and health are answered on (OUTBOXD_HTTP_HOST)."),
+    own("outboxd.http.port", "8080", Honoured, "Port of metrics and health, 0 for a free one, off for none (OUTBOXD_HTTP_PORT)."),
+    own("outboxd.ready.max.unacknowledged.ms", "10000", Honoured, "An event unacknowledged for longer makes the connector not ready."),
 ];

@@ -13,6 +13,7 @@ mod connection;
 mod database;
 mod error;
 mod frame;
+mod lag;
 mod logged_in;
 mod login;
 mod options;
@@ -32,6 +33,7 @@ pub use client_certificate::ClientCertificate;
 pub use database::{CapturedTable, Database};
 pub use error::SourceError;
 pub use frame::Inbound;
+pub use lag::view_slot;
 pub use options::{
     Authorities, PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions,
 };
