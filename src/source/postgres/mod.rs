@@ -11,6 +11,7 @@ mod connection;
 mod database;
 mod error;
 mod frame;
+mod inspect;
 mod options;
 pub mod pgoutput;
 mod publication;
@@ -24,6 +25,10 @@ pub use catalog::{ColumnFacts, TableFacts};
 pub use database::{CapturedTable, Database};
 pub use error::SourceError;
 pub use frame::Inbound;
+pub use inspect::{
+    APPLICATION_NAME, Facts, OutboxColumn, OutboxFacts, Pending, PublicationFacts, PublishedTable,
+    RoleFacts, ServerFacts, SlotFacts, SlotHolder, StreamFacts, slot_mark, try_replication_login,
+};
 pub use options::{PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions};
 pub use publication::{PublicationChange, ensure_publication};
 pub use slot::{SlotState, create_slot, find_slot};
