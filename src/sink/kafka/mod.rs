@@ -1,6 +1,7 @@
 //! The Kafka producer. The only place that knows rdkafka.
 
 mod errors;
+mod inspect;
 mod settings;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,7 @@ use rdkafka::message::{DeliveryResult, Header, Message, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 
 pub use errors::DeliveryFailure;
+pub use inspect::{BrokerFacts, BrokerTrouble, BrokerTroubleKind, inspect};
 
 use super::{KafkaOptions, Report, Reports, SinkError};
 use crate::model::{OutgoingRecord, Sequence};
