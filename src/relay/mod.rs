@@ -10,6 +10,7 @@ mod backoff;
 mod delivery;
 mod error;
 mod feedback;
+pub mod findings;
 mod pipeline;
 mod prepare;
 mod seldom;
