@@ -11,11 +11,12 @@ mod table;
 
 use std::fmt;
 
-pub use broker::of_broker;
+pub use broker::{of_broker, topics};
 pub use login::{of_login, of_replication_login};
+pub use slot::of_rows_before_the_slot;
 
-use crate::config::Config;
-use crate::source::postgres::{Facts, StreamFacts};
+use crate::config::{self, Config};
+use crate::source::postgres::{Facts, SourceOptions, StreamFacts};
 
 /// One thing to tell about what a connector stands on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +101,18 @@ fn advice(what: impl Into<String>) -> Mend {
     Mend::Do(what.into())
 }
 
+/// A key of the configuration that does not do what it says.
+pub fn of_configuration(finding: &config::Finding) -> Finding {
+    let key = match finding.key.as_str() {
+        "" => String::new(),
+        key => format!("{key}: "),
+    };
+    Finding::warning(
+        format!("{}: {key}{}.", finding.origin, finding.what),
+        advice(finding.remedy.clone()),
+    )
+}
+
 /// Everything at the database's end.
 pub fn of_database(facts: &Facts, config: &Config) -> Vec<Finding> {
     let mut findings = server::findings(&facts.server, facts.stream.slot.as_ref());
@@ -110,10 +123,15 @@ pub fn of_database(facts: &Facts, config: &Config) -> Vec<Finding> {
 
 /// Slot, publication and tables: what can change under a running relay (rule R8).
 pub fn of_stream(stream: &StreamFacts, config: &Config) -> Vec<Finding> {
-    let mut findings = slot::findings(stream, &config.source);
+    let mut findings = of_slot(stream, &config.source);
     findings.extend(publication::findings(stream, &config.source));
     findings.extend(table::findings(stream, config));
     findings
+}
+
+/// The slot alone.
+pub fn of_slot(stream: &StreamFacts, source: &SourceOptions) -> Vec<Finding> {
+    slot::findings(stream, source)
 }
 
 #[cfg(test)]

@@ -1,6 +1,26 @@
+use std::collections::BTreeSet;
+
 use super::{Finding, advice};
 use crate::model::TopicName;
+use crate::router;
 use crate::sink::{BrokerFacts, BrokerTrouble, BrokerTroubleKind};
+
+/// The topics that rows of these routed values go to, and the values that go nowhere.
+pub fn topics(router: &router::Options, values: &[String]) -> (Vec<TopicName>, Vec<Finding>) {
+    let (mut topics, mut findings) = (BTreeSet::new(), Vec::new());
+    for value in values {
+        match router.route.route(value) {
+            Ok(topic) => {
+                topics.insert(topic);
+            }
+            Err(error) => findings.push(Finding::warning(
+                format!("The outbox holds a row that cannot be routed: {error}."),
+                advice("correct these options, or keep such rows out of the outbox"),
+            )),
+        }
+    }
+    (topics.into_iter().collect(), findings)
+}
 
 /// The brokers, and the topics that events are known to go to.
 pub fn of_broker(asked: &Result<BrokerFacts, BrokerTrouble>, topics: &[TopicName]) -> Vec<Finding> {

@@ -33,7 +33,7 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
         ));
     }
     for outbox in &stream.tables {
-        match published_as(publication, outbox) {
+        match publication.published_as(outbox) {
             None => findings.push(without_table(outbox, stream, source)),
             Some(tables) => findings.extend(row_filter(&tables, source)),
         }
@@ -190,22 +190,6 @@ fn younger(source: &SourceOptions) -> Finding {
             escape_literal(slot.as_str())
         )),
     )
-}
-
-/// The published tables under whose names an outbox's rows come; `None` when some do not.
-pub(super) fn published_as<'p>(
-    publication: &'p PublicationFacts,
-    outbox: &OutboxFacts,
-) -> Option<Vec<&'p PublishedTable>> {
-    match publication.table(&outbox.table.name) {
-        Some(table) => Some(vec![table]),
-        None if outbox.partitioned && !publication.via_root => outbox
-            .partitions
-            .iter()
-            .map(|partition| publication.table(partition))
-            .collect(),
-        None => None,
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) fn findings(facts: &Facts, source: &SourceOptions) -> Vec<Finding> {
         )];
     };
     let mut findings = Vec::new();
-    findings.extend(replication(role));
+    findings.extend(replication(role, facts.server.on_rds));
     for outbox in &facts.stream.tables {
         findings.extend(reading(role, outbox, facts.stream.slot.is_none(), source));
     }
@@ -28,7 +28,7 @@ pub(super) fn findings(facts: &Facts, source: &SourceOptions) -> Vec<Finding> {
     findings
 }
 
-fn replication(role: &RoleFacts) -> Option<Finding> {
+fn replication(role: &RoleFacts, on_rds: bool) -> Option<Finding> {
     if role.superuser || role.replication {
         return None;
     }
@@ -38,7 +38,7 @@ fn replication(role: &RoleFacts) -> Option<Finding> {
             "Role {} may not read the log: it lacks REPLICATION.",
             role.name
         ),
-        sql(if role.on_rds {
+        sql(if on_rds {
             format!("GRANT rds_replication TO {name};")
         } else {
             format!("ALTER ROLE {name} REPLICATION;")
@@ -218,7 +218,7 @@ mod tests {
                 r#"ALTER TABLE "public"."outbox" OWNER TO "relay";"#,
             ]
         );
-        facts.role.as_mut().unwrap().on_rds = true;
+        facts.server.on_rds = true;
         assert_eq!(
             statements(&facts, &config.source)
                 .first()

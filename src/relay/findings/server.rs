@@ -14,6 +14,7 @@ pub(super) fn findings(server: &ServerFacts, slot: Option<&SlotFacts>) -> Vec<Fi
     findings.extend(retention(server));
     findings.extend(idle_timeout(server));
     findings.extend(synchronous(server));
+    findings.extend(failover(server, slot));
     findings
 }
 
@@ -123,6 +124,16 @@ fn idle_timeout(server: &ServerFacts) -> Option<Finding> {
             sql(format!(
                 "ALTER SYSTEM SET {NAME} = 0;\nSELECT pg_reload_conf();"
             )),
+        )
+    })
+}
+
+/// From 17 on standbys can keep a copy of a slot; a physical slot says that there are standbys.
+fn failover(server: &ServerFacts, slot: Option<&SlotFacts>) -> Option<Finding> {
+    (server.physical_slots > 0 && slot?.failover == Some(false)).then(|| {
+        Finding::warning(
+            "The server seems to have standbys, and they do not keep a copy of outboxd's slot (failover is off): after a failover the slot is missing.",
+            advice("stop outboxd, and over a replication connection (psql \"dbname=… replication=database\") run ALTER_REPLICATION_SLOT slot (FAILOVER true); on the standby, sync_replication_slots = on"),
         )
     })
 }
@@ -241,6 +252,19 @@ mod tests {
             Severity::Ok,
             "10 of 10 walsenders",
         );
+    }
+
+    #[test]
+    fn a_slot_that_standbys_do_not_keep_is_warned_of() {
+        let mut facts = planted::facts();
+        facts.server.physical_slots = 1;
+        let slot = facts.stream.slot.as_mut().unwrap();
+        assert!(failover(&facts.server, Some(slot)).is_none());
+        slot.failover = Some(false);
+        let found = failover(&facts.server, Some(slot));
+        says(found.as_slice(), Severity::Warning, "FAILOVER true");
+        slot.failover = Some(true);
+        assert!(failover(&facts.server, Some(slot)).is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
 use super::{Finding, advice, sql};
-use crate::model::SlotName;
+use crate::model::{SlotName, TableName};
 use crate::source::postgres::{APPLICATION_NAME, SlotFacts, SourceOptions, StreamFacts};
 
 /// The slot: every state in which it does not serve, or soon will not (rule R8).
@@ -43,6 +43,16 @@ fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
             "-- once what was missed is dealt with, forget the old slot, and `run` makes a new one:\nCOMMENT ON PUBLICATION {} IS NULL;",
             escape_identifier(publication.as_str())
         )),
+    )
+}
+
+/// Rows were there before the slot, and `snapshot.mode` says that they go first.
+pub fn of_rows_before_the_slot(table: &TableName) -> Finding {
+    Finding::error(
+        format!(
+            "Table {table} holds rows and there is no slot yet: snapshot.mode=initial would have to send them first, which outboxd cannot do yet."
+        ),
+        advice("set snapshot.mode=no_data to start with the rows written from now on"),
     )
 }
 

@@ -1,6 +1,5 @@
 use postgres_protocol::escape::escape_identifier;
 
-use super::publication::published_as;
 use super::{Finding, advice, sql};
 use crate::config::Config;
 use crate::model::Relation;
@@ -170,7 +169,7 @@ fn missing_column(outbox: &OutboxFacts, name: &str, option: &str, config: &Confi
 /// The table as the stream describes it: without the columns that are not published.
 fn published(outbox: &OutboxFacts, publication: Option<&PublicationFacts>) -> Relation {
     let tables = publication
-        .and_then(|publication| published_as(publication, outbox))
+        .and_then(|publication| publication.published_as(outbox))
         .unwrap_or_default();
     let is_published = |name: &String| {
         tables.iter().all(|table| {

@@ -5,6 +5,7 @@
 //! ([`ReplicationStream`], our own on postgres-protocol, since no client library speaks
 //! CopyBoth) carries the log one way and positions the other.
 
+mod administer;
 mod auth;
 mod catalog;
 mod connection;
@@ -21,6 +22,7 @@ mod table_filter;
 mod tls;
 pub mod walmsg;
 
+pub use administer::password_verifier;
 pub use catalog::{ColumnFacts, TableFacts};
 pub use database::{CapturedTable, Database};
 pub use error::SourceError;

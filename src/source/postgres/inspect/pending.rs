@@ -1,6 +1,7 @@
-use super::super::{Database, SourceError};
+use postgres_protocol::escape::escape_identifier;
+
+use super::super::{Database, SourceError, SourceOptions};
 use super::StreamFacts;
-use crate::model::{PublicationName, SlotName};
 
 /// Reading ahead of a slot decodes its log, so no more than this many bytes of it.
 const MAX_LAG_BYTES: u64 = 64 * 1024 * 1024;
@@ -8,14 +9,14 @@ const MAX_LAG_BYTES: u64 = 64 * 1024 * 1024;
 const MAX_CHANGES: i32 = 10_000;
 
 /// How many inserted rows of the outbox a slot has still to deliver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Pending {
     /// Exactly this many.
     Rows(u64),
     /// This many or more: looking ended there.
     AtLeast(u64),
     /// It cannot be told; the reason.
-    Unknown(&'static str),
+    Unknown(String),
 }
 
 impl Database {
@@ -27,28 +28,12 @@ impl Database {
     pub async fn pending(
         &self,
         stream: &StreamFacts,
-        slot: &SlotName,
-        publication: &PublicationName,
+        options: &SourceOptions,
     ) -> Result<Pending, SourceError> {
-        let Some(facts) = &stream.slot else {
-            return Ok(Pending::Unknown("there is no slot"));
-        };
-        match facts.confirmed_lag_bytes() {
-            // The reader has confirmed to the end of the log.
-            Some(0) => return Ok(Pending::Rows(0)),
-            None => return Ok(Pending::Unknown("the slot is not ready")),
-            Some(_) if facts.active => return Ok(Pending::Unknown("the slot is being read")),
-            Some(lag) if lag > MAX_LAG_BYTES => {
-                return Ok(Pending::Unknown(
-                    "the log since then is too long to look into",
-                ));
-            }
-            Some(_) => {}
+        if let Some(known) = without_looking(stream) {
+            return Ok(known);
         }
-        if stream.publication.is_none() {
-            return Ok(Pending::Unknown("the publication is missing"));
-        }
-        let names = postgres_protocol::escape::escape_identifier(publication.as_str());
+        let names = escape_identifier(options.publication.as_str());
         let rows = self
             .query(
                 "looking into the replication slot",
@@ -58,7 +43,7 @@ impl Database {
                  FROM pg_catalog.pg_logical_slot_peek_binary_changes(
                      $1, NULL, $2, 'proto_version', '1', 'publication_names', $3)
                  GROUP BY 1",
-                &[&slot.as_str(), &MAX_CHANGES, &names],
+                &[&options.slot.as_str(), &MAX_CHANGES, &names],
             )
             .await?;
         let (mut inserts, mut changes) = (0_u64, 0_u64);
@@ -75,6 +60,28 @@ impl Database {
         } else {
             Pending::AtLeast(inserts)
         })
+    }
+}
+
+/// What can be told by the slot's row alone; `None` when its log has to be looked into.
+fn without_looking(stream: &StreamFacts) -> Option<Pending> {
+    let unknown = |why: &str| Some(Pending::Unknown(why.to_owned()));
+    let Some(slot) = &stream.slot else {
+        return unknown("there is no slot");
+    };
+    let ours =
+        slot.plugin.as_deref() == Some("pgoutput") && slot.database == Some(slot.here.clone());
+    if !ours || slot.is_lost() {
+        return unknown("the slot cannot be read");
+    }
+    match slot.confirmed_lag_bytes() {
+        // The reader has confirmed to the end of the log.
+        Some(0) => Some(Pending::Rows(0)),
+        None => unknown("the slot is not ready"),
+        Some(_) if slot.active => unknown("the slot is being read"),
+        Some(lag) if lag > MAX_LAG_BYTES => unknown("the log since then is too long to look into"),
+        Some(_) if stream.publication.is_none() => unknown("the publication is missing"),
+        Some(_) => None,
     }
 }
 

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 
 use super::super::{Database, SourceError, SourceOptions};
+use super::OutboxFacts;
 use crate::model::{SlotName, TableName};
 
 /// A publication: what it publishes of which tables.
@@ -56,8 +57,21 @@ impl PublicationFacts {
         })
     }
 
-    /// The table under its own name.
-    pub fn table(&self, name: &TableName) -> Option<&PublishedTable> {
+    /// The published tables under whose names an outbox's rows come; `None` when not all of
+    /// its rows do.
+    pub fn published_as(&self, outbox: &OutboxFacts) -> Option<Vec<&PublishedTable>> {
+        match self.table(&outbox.table.name) {
+            Some(table) => Some(vec![table]),
+            None if outbox.partitioned && !self.via_root => outbox
+                .partitions
+                .iter()
+                .map(|partition| self.table(partition))
+                .collect(),
+            None => None,
+        }
+    }
+
+    fn table(&self, name: &TableName) -> Option<&PublishedTable> {
         self.tables.iter().find(|table| table.name == *name)
     }
 }

@@ -12,8 +12,6 @@ pub struct RoleFacts {
     pub login: bool,
     /// Has REPLICATION, or is a member of `rds_replication`, Amazon's word for it.
     pub replication: bool,
-    /// Whether the server has the role `rds_replication`.
-    pub on_rds: bool,
     /// May CONNECT to the database.
     pub may_connect: bool,
     /// May CREATE in the database, which making a publication needs.
@@ -31,7 +29,6 @@ impl Database {
                 "reading the role's rights",
                 "SELECT r.rolname::text, r.rolsuper, r.rolcanlogin,
                         r.rolreplication OR coalesce(pg_catalog.pg_has_role(r.oid, rds.oid, 'MEMBER'), false),
-                        rds.oid IS NOT NULL,
                         pg_catalog.has_database_privilege(r.oid, d.oid, 'CONNECT'),
                         pg_catalog.has_database_privilege(r.oid, d.oid, 'CREATE')
                  FROM pg_catalog.pg_roles r
@@ -46,9 +43,8 @@ impl Database {
             superuser: row.get(1),
             login: row.get(2),
             replication: row.get(3),
-            on_rds: row.get(4),
-            may_connect: row.get(5),
-            may_create: row.get(6),
+            may_connect: row.get(4),
+            may_create: row.get(5),
         }))
     }
 }

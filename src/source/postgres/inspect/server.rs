@@ -11,6 +11,8 @@ pub struct ServerFacts {
     pub database: String,
     /// Whether it is a standby.
     pub in_recovery: bool,
+    /// Whether it has the role `rds_replication`, as Amazon's have.
+    pub on_rds: bool,
     /// Replication slots there are, of all databases.
     pub slots: i64,
     /// Physical replication slots among them: a standby is likely.
@@ -53,6 +55,7 @@ impl Database {
                 "SELECT pg_catalog.current_setting('server_version_num')::int,
                         pg_catalog.current_database()::text,
                         pg_catalog.pg_is_in_recovery(),
+                        EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = 'rds_replication'),
                         (SELECT count(*) FROM pg_catalog.pg_replication_slots),
                         (SELECT count(*) FROM pg_catalog.pg_replication_slots WHERE slot_type = 'physical'),
                         (SELECT count(*) FROM pg_catalog.pg_stat_replication)",
@@ -71,9 +74,10 @@ impl Database {
             version: row.get(0),
             database: row.get(1),
             in_recovery: row.get(2),
-            slots: row.get(3),
-            physical_slots: row.get(4),
-            walsenders: row.get(5),
+            on_rds: row.get(3),
+            slots: row.get(4),
+            physical_slots: row.get(5),
+            walsenders: row.get(6),
             settings: settings
                 .iter()
                 .map(|row| (row.get(0), (row.get(1), row.get(2))))
