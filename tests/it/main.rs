@@ -12,6 +12,7 @@
 mod support;
 
 mod architecture;
+mod check;
 mod configuration;
 mod first_start;
 mod golden;
@@ -19,8 +20,10 @@ mod log_positions;
 mod memory;
 mod restarts;
 mod routing;
+mod setup;
 mod shutdown;
 mod sinks;
 mod sql_files;
+mod status;
 mod text_forms;
 mod tls;
