@@ -1,10 +1,16 @@
 //! The command line: one command per file. The only place that prints.
 
+mod check;
 mod run;
+mod setup;
+mod sources;
+mod status;
 
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
+use anyhow::Context;
 use clap::{Parser, Subcommand};
 
 use crate::ops::LogFormat;
@@ -44,6 +50,18 @@ struct Arguments {
 enum Command {
     /// Relay the outbox until stopped by SIGTERM or Ctrl-C.
     Run(run::Run),
+    /// Look at both ends and report everything that is wrong, each with what mends it.
+    ///
+    /// Changes nothing. Exit code 0: `run` can start, warnings or not; 1: it would start and
+    /// wait for something; 2: the configuration cannot be used; 3: it would refuse.
+    Check(check::Check),
+    /// Print, or apply, the SQL for table, role, publication and slot.
+    Setup(setup::Setup),
+    /// Tell where the slot stands: position, lag, retained log, and who reads it.
+    ///
+    /// Exit code 0: in good order; 1: the slot is missing, lost or cannot serve, or, with
+    /// --for-upgrade, something is pending.
+    Status(status::Status),
 }
 
 /// Reads the process's arguments and does what they say.
@@ -55,6 +73,9 @@ pub fn main() -> ExitCode {
     }
     match arguments.command {
         Command::Run(run) => run.execute().into(),
+        Command::Check(check) => check.execute().into(),
+        Command::Setup(setup) => setup.execute().into(),
+        Command::Status(status) => status.execute().into(),
     }
 }
 
@@ -65,6 +86,20 @@ pub fn main() -> ExitCode {
 fn complain(what: &dyn std::fmt::Display, exit: Exit) -> Exit {
     eprintln!("outboxd: {what}");
     exit
+}
+
+/// What a command was asked to tell. Whoever stops reading has read enough.
+fn say(what: &dyn std::fmt::Display) {
+    let _ = writeln!(std::io::stdout(), "{what}");
+}
+
+/// Runs a command that looks at the ends and comes to an end by itself.
+fn block_on<T>(work: impl Future<Output = T>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")?;
+    Ok(runtime.block_on(work))
 }
 
 /// Our version and that of the Kafka client compiled in.

@@ -5,8 +5,9 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::sources::Sources;
 use super::{Exit, complain};
-use crate::config::{self, Config};
+use crate::config::Config;
 use crate::ops::{ListenError, Monitor, Server};
 use crate::relay::{self, RunError, Stop};
 
@@ -16,23 +17,13 @@ pub(super) struct Run {
     /// The connector's configuration: Kafka Connect JSON, or the same as .properties.
     #[arg(value_name = "FILE")]
     connector: PathBuf,
-    /// What the Connect worker had: bootstrap.servers, converters, producer.*.
-    #[arg(long, value_name = "FILE")]
-    worker: Option<PathBuf>,
-    /// Overrides one setting; may be given many times.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    overrides: Vec<String>,
+    #[command(flatten)]
+    sources: Sources,
 }
 
 impl Run {
     pub(super) fn execute(self) -> Exit {
-        let environment = |name: &str| std::env::var(name).ok();
-        let loaded = match config::load(
-            &self.connector,
-            self.worker.as_deref(),
-            &self.overrides,
-            &environment,
-        ) {
+        let loaded = match self.sources.load(&self.connector) {
             Ok(loaded) => loaded,
             Err(errors) => return complain(&errors, Exit::Usage),
         };

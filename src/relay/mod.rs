@@ -11,6 +11,7 @@ mod batches;
 mod delivery;
 mod error;
 mod feedback;
+pub mod findings;
 mod pipeline;
 mod prepare;
 mod resume;

@@ -104,11 +104,9 @@ pub(super) async fn prepare(
 /// # Errors
 /// When one of their patterns gives up on it.
 pub(super) fn includes(filter: &TableFilter, table: &TableName) -> Result<bool, SourceError> {
-    filter.includes(table).map_err(|error| {
-        SourceError::Unusable(format!(
-            "table.include.list cannot be matched against {table}: {error}"
-        ))
-    })
+    filter
+        .includes(table)
+        .map_err(|error| SourceError::unmatchable(table, &error))
 }
 
 /// Counts the rows that the slot, not made yet, will never deliver; refuses to start where

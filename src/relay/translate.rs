@@ -190,48 +190,74 @@ impl Translator {
         }))
     }
 
+    /// Everything that keeps a table of this shape from being relayed.
+    pub(super) fn problems(&self, relation: &Relation, facts: &TableFacts) -> Vec<RelayError> {
+        let plan = match self.router.plan(relation) {
+            Ok(plan) => plan,
+            Err(why) => return vec![refuse(relation, why.into()).into()],
+        };
+        let converters = &self.converters;
+        let headers = plan.headers().iter();
+        [
+            (&converters.key, plan.key_column()),
+            (&converters.value, plan.payload_column()),
+        ]
+        .into_iter()
+        .chain(headers.map(|header| (&converters.header, header.column)))
+        .filter_map(|(converter, index)| encoder(converter, relation, index, facts).err())
+        .collect()
+    }
+
     fn outbox(&self, relation: &Relation, facts: &TableFacts) -> Result<OutboxTable, RelayError> {
         let plan = self
             .router
             .plan(relation)
             .map_err(|why| refuse(relation, why.into()))?;
-        let encoder = |converter: &convert::Converter, index: usize| {
-            let Some(column) = relation.columns.get(index) else {
-                return Err(undescribed(relation.id));
-            };
-            let name = || column.name.clone();
-            let known = facts.column(&column.name);
-            if converter.needs_nullability() && known.is_some_and(|known| known.constant_default) {
-                let why = TableProblem::ConstantDefault { column: name() };
-                return Err(refuse(relation, why).into());
-            }
-            let not_null = known.is_some_and(|known| known.not_null);
-            Schema::of_column(column.type_oid, not_null)
-                .map_err(|why| TableProblem::Type {
-                    column: name(),
-                    why,
-                })
-                .and_then(|schema| {
-                    let encoder = converter.encoder(&schema);
-                    encoder.map_err(|why| TableProblem::Converter {
-                        column: name(),
-                        why,
-                    })
-                })
-                .map_err(|why| refuse(relation, why).into())
-        };
+        let converters = &self.converters;
         Ok(OutboxTable {
             name: relation.table.clone(),
-            key: encoder(&self.converters.key, plan.key_column())?,
-            value: encoder(&self.converters.value, plan.payload_column())?,
+            key: encoder(&converters.key, relation, plan.key_column(), facts)?,
+            value: encoder(&converters.value, relation, plan.payload_column(), facts)?,
             headers: plan
                 .headers()
                 .iter()
-                .map(|header| encoder(&self.converters.header, header.column))
+                .map(|header| encoder(&converters.header, relation, header.column, facts))
                 .collect::<Result<_, _>>()?,
             plan,
         })
     }
+}
+
+/// What writes the values of the column at `index`.
+fn encoder(
+    converter: &convert::Converter,
+    relation: &Relation,
+    index: usize,
+    facts: &TableFacts,
+) -> Result<Encoder, RelayError> {
+    let Some(column) = relation.columns.get(index) else {
+        return Err(undescribed(relation.id));
+    };
+    let name = || column.name.clone();
+    let known = facts.column(&column.name);
+    if converter.needs_nullability() && known.is_some_and(|known| known.constant_default) {
+        let why = TableProblem::ConstantDefault { column: name() };
+        return Err(refuse(relation, why).into());
+    }
+    let not_null = known.is_some_and(|known| known.not_null);
+    Schema::of_column(column.type_oid, not_null)
+        .map_err(|why| TableProblem::Type {
+            column: name(),
+            why,
+        })
+        .and_then(|schema| {
+            let encoder = converter.encoder(&schema);
+            encoder.map_err(|why| TableProblem::Converter {
+                column: name(),
+                why,
+            })
+        })
+        .map_err(|why| refuse(relation, why).into())
 }
 
 fn refuse(relation: &Relation, why: TableProblem) -> Box<TableError> {

@@ -10,7 +10,10 @@ mod stdout;
 
 use std::sync::Arc;
 
-pub use kafka::{DeliveryFailure, Pause, Probe, client_library_version};
+pub use kafka::{
+    BrokerFacts, BrokerTrouble, BrokerTroubleKind, DeliveryFailure, Pause, Probe,
+    client_library_version, inspect as inspect_kafka,
+};
 pub use options::{KafkaOptions, SinkOptions};
 pub use reports::{Report, Reports};
 

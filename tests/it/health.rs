@@ -87,7 +87,9 @@ async fn a_port_in_use_is_one_clear_error_before_anything_is_touched() {
     let port = occupied.local_addr().unwrap().port().to_string();
     let mut setup = Setup::of(&database);
     // The environment wins over the file.
-    setup.environment.push(("OUTBOXD_HTTP_PORT", port.clone()));
+    setup
+        .environment
+        .push(("OUTBOXD_HTTP_PORT".to_owned(), port.clone()));
     let (code, said) = setup.fails();
     assert_eq!(code, 2, "{said}");
     assert!(

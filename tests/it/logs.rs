@@ -18,7 +18,9 @@ async fn talkative(database: &TestDatabase) -> (Setup, String) {
         ))
         .await;
     let mut setup = Setup::of(database);
-    setup.environment.push(("OUTBOXD_LOG", "trace".to_owned()));
+    setup
+        .environment
+        .push(("OUTBOXD_LOG".to_owned(), "trace".to_owned()));
     setup.set("database.user", &role);
     setup.set("database.password", &format!("{MARK}-pg"));
     (setup, role)

@@ -12,6 +12,7 @@
 mod support;
 
 mod architecture;
+mod check;
 mod configuration;
 mod connecting;
 mod first_start;
@@ -25,8 +26,10 @@ mod metrics;
 mod reconnecting;
 mod restarts;
 mod routing;
+mod setup;
 mod shutdown;
 mod sinks;
 mod sql_files;
+mod status;
 mod text_forms;
 mod tls;

@@ -88,14 +88,12 @@ impl Setup {
     }
 
     /// The command with all its files written.
-    fn command(&self) -> Command {
+    fn command(&self, name: &str) -> Command {
         let connector = self.folder.join("connector.json");
         let content = json!({"name": "test", "config": self.connector});
         std::fs::write(&connector, content.to_string()).expect("write the connector's file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_outboxd"));
-        command
-            .args(["--log-format", "text", "run"])
-            .arg(&connector);
+        command.args(["--log-format", "text", name]).arg(&connector);
         command
             .arg("--set")
             .arg(format!("bootstrap.servers={}", self.services.kafka));
@@ -119,7 +117,7 @@ impl Setup {
                 .unwrap()
         };
         let child = self
-            .command()
+            .command("run")
             .stdout(file("stdout"))
             .stderr(file("stderr"))
             .spawn()
@@ -138,13 +136,52 @@ impl Setup {
         outboxd
     }
 
+    /// Runs another command than `run` to its end.
+    pub fn tell(&self, command: &str, arguments: &[&str]) -> Said {
+        let output = self
+            .command(command)
+            .args(arguments)
+            .output()
+            .expect("the binary starts");
+        Said {
+            code: output.status.code().expect("it exits"),
+            output: String::from_utf8(output.stdout).unwrap(),
+            error: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// Runs the process to its end, which must come by itself; exit code and standard error.
     pub fn fails(&self) -> (i32, String) {
-        let output = self.command().output().expect("the binary starts");
+        let output = self.command("run").output().expect("the binary starts");
         (
             output.status.code().expect("it exits"),
             String::from_utf8(output.stderr).unwrap(),
         )
+    }
+}
+
+/// What a command that ends by itself said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: i32,
+    pub output: String,
+    pub error: String,
+}
+
+impl Said {
+    /// The exit code, and words that its output has to contain.
+    #[track_caller]
+    pub fn expect(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "{self}");
+        for word in words {
+            assert!(self.output.contains(word), "{word} is missing in {self}");
+        }
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "exit code {}\n{}{}", self.code, self.output, self.error)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod context;
 mod errors;
+mod inspect;
 mod probe;
 mod settings;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use rdkafka::producer::{BaseRecord, Producer, PurgeConfig, ThreadedProducer};
 use context::Deliveries;
 pub(super) use errors::Rank;
 pub use errors::{DeliveryFailure, Pause};
+pub use inspect::{BrokerFacts, BrokerTrouble, BrokerTroubleKind, inspect};
 pub use probe::Probe;
 
 use super::{KafkaOptions, Reports, SinkError};

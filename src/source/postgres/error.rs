@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 
 use super::Server;
 use super::pgoutput::DecodeError;
-use crate::model::ErrorClass;
+use crate::model::{ErrorClass, MatchError, TableName};
 
 /// What can go wrong between us and PostgreSQL.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +107,13 @@ impl SourceError {
                 source: io::Error::other(error),
             },
         }
+    }
+
+    /// A pattern of the table lists gives up on a table's name.
+    pub(crate) fn unmatchable(table: &TableName, error: &MatchError) -> Self {
+        Self::Unusable(format!(
+            "table.include.list cannot be matched against {table}: {error}"
+        ))
     }
 
     /// The TLS handshake came to an end that trying again does not change.

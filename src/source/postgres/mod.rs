@@ -6,6 +6,7 @@
 //! CopyBoth) carries the log one way and positions the other. Both are connected and logged in by
 //! the same code, which hands tokio-postgres a session that is ready.
 
+mod administer;
 mod auth;
 mod catalog;
 mod client_certificate;
@@ -13,6 +14,7 @@ mod connection;
 mod database;
 mod error;
 mod frame;
+mod inspect;
 mod lag;
 mod logged_in;
 mod login;
@@ -28,11 +30,16 @@ mod table_filter;
 mod tls;
 pub mod walmsg;
 
+pub use administer::password_verifier;
 pub use catalog::{ColumnFacts, TableFacts};
 pub use client_certificate::ClientCertificate;
 pub use database::{CapturedTable, Database};
 pub use error::SourceError;
 pub use frame::Inbound;
+pub use inspect::{
+    APPLICATION_NAME, Facts, OutboxColumn, OutboxFacts, Pending, PublicationFacts, PublishedTable,
+    RoleFacts, ServerFacts, SlotFacts, SlotHolder, StreamFacts, slot_mark, try_replication_login,
+};
 pub use lag::view_slot;
 pub use options::{
     Authorities, PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions,

@@ -72,6 +72,28 @@ impl TableFilter {
         }
     }
 
+    /// The tables that are named as they are, not by a pattern: `schema.table` of letters,
+    /// digits and `_`, with or without a backslash before the dot.
+    pub fn plain_names(&self) -> Vec<TableName> {
+        let List::Include(patterns) = &self.list else {
+            return Vec::new();
+        };
+        let plain = |text: &str| {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            !text.is_empty() && text.chars().all(allowed)
+        };
+        patterns
+            .iter()
+            .filter_map(|pattern| pattern.as_str().split_once('.'))
+            .map(|(schema, name)| (schema.strip_suffix('\\').unwrap_or(schema), name))
+            .filter(|(schema, name)| plain(schema) && plain(name))
+            .map(|(schema, name)| TableName {
+                schema: schema.to_owned(),
+                name: name.to_owned(),
+            })
+            .collect()
+    }
+
     /// Whether the tables to capture are named, rather than those to leave out.
     pub fn has_include_list(&self) -> bool {
         matches!(self.list, List::Include(_))
@@ -133,6 +155,17 @@ mod tests {
             .unwrap()
             .includes(&table)
             .unwrap()
+    }
+
+    #[test]
+    fn names_are_told_from_patterns() {
+        let filter = TableFilter::new(Some(r"public.outbox, s\.o_1, public.out.*"), None).unwrap();
+        let names: Vec<String> = filter
+            .plain_names()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(names, ["public.outbox", "s.o_1"]);
     }
 
     #[test]
