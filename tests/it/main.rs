@@ -17,6 +17,7 @@ mod first_start;
 mod golden;
 mod log_positions;
 mod memory;
+mod proxy;
 mod restarts;
 mod routing;
 mod shutdown;
