@@ -1,5 +1,6 @@
 //! The command line: one command per file. The only place that prints.
 
+mod files;
 mod run;
 
 use std::process::ExitCode;

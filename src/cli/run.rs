@@ -5,6 +5,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::files::Files;
 use super::{Exit, complain};
 use crate::config::{self, Config};
 use crate::relay::{self, RunError, Stop};
@@ -12,10 +13,12 @@ use crate::relay::{self, RunError, Stop};
 /// `outboxd run`
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// The connector's configuration: Kafka Connect JSON, or the same as .properties.
+    /// The connector's configuration: Kafka Connect JSON, or the same as .properties. Without it,
+    /// what OUTBOXD_CONFIG names, or the one *.json or *.properties file in /etc/outboxd.
     #[arg(value_name = "FILE")]
-    connector: PathBuf,
-    /// What the Connect worker had: bootstrap.servers, converters, producer.*.
+    connector: Option<PathBuf>,
+    /// What the Connect worker had: bootstrap.servers, converters, producer.*. Without it, what
+    /// OUTBOXD_WORKER names.
     #[arg(long, value_name = "FILE")]
     worker: Option<PathBuf>,
     /// Overrides one setting; may be given many times.
@@ -26,9 +29,13 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn execute(self) -> Exit {
         let environment = |name: &str| std::env::var(name).ok();
+        let files = match Files::find(self.connector, self.worker, &environment) {
+            Ok(files) => files,
+            Err(error) => return complain(&error, Exit::Usage),
+        };
         let loaded = match config::load(
-            &self.connector,
-            self.worker.as_deref(),
+            &files.connector,
+            files.worker.as_deref(),
             &self.overrides,
             &environment,
         ) {
