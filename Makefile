@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint latency
+.PHONY: help build demo test lint latency image image-test
 
 help: ## lists these targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 build: ## the program, as target/release/outboxd
 	dev/install
@@ -23,3 +23,9 @@ lint: ## format and clippy, without a warning
 latency: ## time from commit to consumer at 100 transactions a second, median and p99
 	dev/install
 	dev/with-services cargo bench --bench latency
+
+image: ## the container image outboxd, with docker, podman or buildah
+	@dev/image build
+
+image-test: ## builds the image and delivers with it; prints its size and start-up time
+	@dev/image-test

@@ -30,7 +30,7 @@ impl Check {
         let mut worst = Severity::Ok;
         let mut unusable = false;
         for connector in &self.connectors {
-            let loaded = match self.sources.load(connector) {
+            let loaded = match self.sources.load(Some(connector.clone())) {
                 Ok(loaded) => loaded,
                 Err(errors) => {
                     complain(

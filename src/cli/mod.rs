@@ -1,6 +1,7 @@
 //! The command line: one command per file. The only place that prints.
 
 mod check;
+mod files;
 mod run;
 mod setup;
 mod sources;

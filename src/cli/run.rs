@@ -14,16 +14,17 @@ use crate::relay::{self, RunError, Stop};
 /// `outboxd run`
 #[derive(Debug, Args)]
 pub(super) struct Run {
-    /// The connector's configuration: Kafka Connect JSON, or the same as .properties.
+    /// The connector's configuration: Kafka Connect JSON, or the same as .properties. Without it,
+    /// what OUTBOXD_CONFIG names, or the one *.json or *.properties file in /etc/outboxd.
     #[arg(value_name = "FILE")]
-    connector: PathBuf,
+    connector: Option<PathBuf>,
     #[command(flatten)]
     sources: Sources,
 }
 
 impl Run {
     pub(super) fn execute(self) -> Exit {
-        let loaded = match self.sources.load(&self.connector) {
+        let loaded = match self.sources.load(self.connector) {
             Ok(loaded) => loaded,
             Err(errors) => return complain(&errors, Exit::Usage),
         };

@@ -17,7 +17,7 @@ use crate::source::postgres::{Database, Facts, Password, SourceError, password_v
 pub(super) struct Setup {
     /// The connector's configuration: Kafka Connect JSON, or the same as .properties.
     #[arg(value_name = "FILE")]
-    connector: PathBuf,
+    connector: Option<PathBuf>,
     #[command(flatten)]
     sources: Sources,
     /// Enter the database as somebody who may: postgres://user:password@host:port, by default
@@ -31,7 +31,7 @@ pub(super) struct Setup {
 
 impl Setup {
     pub(super) fn execute(self) -> Exit {
-        let config = match self.sources.load(&self.connector) {
+        let config = match self.sources.load(self.connector.clone()) {
             Ok(loaded) => loaded.config,
             Err(errors) => return complain(&errors, Exit::Usage),
         };

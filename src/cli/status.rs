@@ -16,7 +16,7 @@ use crate::source::postgres::{
 pub(super) struct Status {
     /// The connector's configuration: Kafka Connect JSON, or the same as .properties.
     #[arg(value_name = "FILE")]
-    connector: PathBuf,
+    connector: Option<PathBuf>,
     #[command(flatten)]
     sources: Sources,
     /// Tell it as one JSON object, whose keys stay as they are.
@@ -30,7 +30,7 @@ pub(super) struct Status {
 
 impl Status {
     pub(super) fn execute(self) -> Exit {
-        let config = match self.sources.load(&self.connector) {
+        let config = match self.sources.load(self.connector.clone()) {
             Ok(loaded) => loaded.config,
             Err(errors) => return complain(&errors, Exit::Usage),
         };

@@ -1,8 +1,11 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use tokio::task::JoinSet;
+
 use super::ack::{AckWindow, Limits};
 use super::batches::Batches;
+use super::broker_watch::{BrokerTrouble, watch_brokers};
 use super::error::RelayError;
 use super::resume::{Continuity, Resume};
 use crate::config::Delivery as DeliveryConfig;
@@ -27,6 +30,9 @@ pub(super) struct Delivery {
     /// Of what and of when the records in flight are, for those who watch.
     batches: Batches,
     connector: Connector,
+    trouble: BrokerTrouble,
+    /// Watches the brokers; ends with the producer.
+    _watching: JoinSet<()>,
     /// The confirmed position when it was last told of.
     told: ConfirmedLsn,
 }
@@ -38,8 +44,14 @@ impl Delivery {
         connector: Connector,
     ) -> Result<Self, SinkError> {
         let reports = Arc::new(Reports::default());
+        let sink = Sink::open(options, Arc::clone(&reports))?;
+        let trouble = BrokerTrouble::default();
+        let mut watching = JoinSet::new();
+        if let Some(probe) = sink.probe() {
+            watching.spawn(watch_brokers(probe, trouble.clone()));
+        }
         Ok(Self {
-            sink: Sink::open(options, Arc::clone(&reports))?,
+            sink,
             reports,
             window: AckWindow::new(Limits {
                 events: limits.max_queue_size,
@@ -50,6 +62,8 @@ impl Delivery {
             handling: Vec::new(),
             batches: Batches::new(Instant::now()),
             connector,
+            trouble,
+            _watching: watching,
             told: ConfirmedLsn::NONE,
         })
     }
@@ -172,6 +186,11 @@ impl Delivery {
             self.window.in_flight_bytes(),
             self.batches.oldest(),
         );
+    }
+
+    /// Why no broker answers, if none does.
+    pub(super) fn broker_trouble(&self) -> Option<String> {
+        self.trouble.now()
     }
 
     /// Everything before this is acknowledged.

@@ -72,6 +72,11 @@ pub enum RelayError {
         /// How many rows, in words.
         rows: String,
     },
+    /// The database server is shutting down and was held up long enough.
+    #[error(
+        "PostgreSQL is shutting down, and what is in flight was not acknowledged in time; it is confirmed once the server is back"
+    )]
+    ServerGoing,
     /// The time for a clean end is over.
     #[error("the time for a clean stop is over")]
     Overdue,
@@ -152,7 +157,7 @@ impl RelayError {
     pub(super) fn spares_the_producer(&self) -> bool {
         match self {
             Self::Source(error) => error.class() == ErrorClass::Retry,
-            Self::StreamEnded | Self::Silent { .. } => true,
+            Self::StreamEnded | Self::Silent { .. } | Self::ServerGoing => true,
             _ => false,
         }
     }
@@ -170,7 +175,9 @@ impl RelayError {
             | Self::SlotGone { .. } => ErrorClass::Fatal,
             // What was remembered is not to be trusted any more.
             Self::Stream(_) | Self::Reports(_) => ErrorClass::Rewind,
-            Self::StreamEnded | Self::Silent { .. } | Self::Overdue => ErrorClass::Retry,
+            Self::StreamEnded | Self::Silent { .. } | Self::ServerGoing | Self::Overdue => {
+                ErrorClass::Retry
+            }
         }
     }
 

@@ -8,8 +8,10 @@
 pub mod ack;
 mod backoff;
 mod batches;
+mod broker_watch;
 mod delivery;
 mod error;
+mod farewell;
 mod feedback;
 pub mod findings;
 mod pipeline;

@@ -4,11 +4,13 @@ use tokio::time::sleep_until;
 
 use super::delivery::Delivery;
 use super::error::RelayError;
+use super::farewell::Farewell;
 use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
 use crate::model::{Lsn, OutgoingRecord, Relation, RelationId};
+use crate::ops;
 use crate::router::OnUpdate;
 use crate::source::postgres::pgoutput::{self, Message};
 use crate::source::postgres::walmsg::{self, WalMessage};
@@ -31,12 +33,17 @@ pub(super) struct Pipeline<'c> {
     pub(super) stop: &'c Stop,
     pub(super) transaction: Option<Lsn>,
     pub(super) updates: Seldom,
-    /// Row messages that came again and were not handled again.
-    pub(super) skipped: u64,
     /// With an answer asked for every few seconds, a server that says nothing for this long
     /// is gone: the session's `wal_sender_timeout`.
     pub(super) silence_limit: Duration,
+    pub(super) farewell: Farewell,
+    pub(super) told: &'c ops::Connector,
+    /// What was last told to stand against delivery.
+    pub(super) trouble: Option<String>,
 }
+
+/// A server that has not answered for this long makes the connector not ready.
+const SUSPICIOUSLY_QUIET: Duration = Duration::from_secs(9);
 
 impl Pipeline<'_> {
     /// Relays until asked to stop, then lets what is in flight arrive and ends cleanly.
@@ -70,23 +77,47 @@ impl Pipeline<'_> {
             if self.may_stop() {
                 return self.finish(inbound).await;
             }
-            let quiet = self.upstream.quiet_for();
-            if quiet >= self.silence_limit {
-                return Err(RelayError::Silent {
-                    seconds: quiet.as_secs(),
-                });
-            }
+            self.look_for_trouble()?;
             let stopping = self.stop.is_requested();
             // Every branch is cancel-safe; what they find is handled above, in the next turn.
             tokio::select! {
                 biased;
                 () = self.stop.requested(), if !stopping => {}
                 () = self.stop.overdue(), if stopping => return Err(RelayError::Overdue),
+                () = self.farewell.overdue() => return Err(RelayError::ServerGoing),
                 () = self.delivery.reported() => {}
                 () = sleep_until(self.upstream.due_at(self.delivery.confirmed())) => {}
                 received = self.upstream.receive(&mut inbound) => received?,
             }
         }
+    }
+
+    /// Tells what stands against delivery, and gives up a server that is silent for too long.
+    fn look_for_trouble(&mut self) -> Result<(), RelayError> {
+        let quiet = self.upstream.quiet_for();
+        let seconds = quiet.as_secs();
+        if quiet >= self.silence_limit {
+            return Err(RelayError::Silent { seconds });
+        }
+        let trouble = if quiet >= SUSPICIOUSLY_QUIET {
+            Some("PostgreSQL does not answer".to_owned())
+        } else {
+            self.delivery.broker_trouble()
+        };
+        if trouble != self.trouble {
+            match &trouble {
+                Some(why) => {
+                    tracing::warn!("Not delivering: {why}.");
+                    self.told.degraded(why);
+                }
+                None => {
+                    tracing::info!("Delivering again.");
+                    self.told.delivering();
+                }
+            }
+            self.trouble = trouble;
+        }
+        Ok(())
     }
 
     /// Whether to stop here: asked to, and not in the middle of a transaction whose events are
@@ -128,7 +159,7 @@ impl Pipeline<'_> {
             // Handled already on the connection that broke (rule R4).
             _ if self.delivery.is_handled() => {
                 self.delivery.handled();
-                self.skipped += 1;
+                self.told.skipped(1);
                 Ok(())
             }
             row_message => {
@@ -147,7 +178,14 @@ impl Pipeline<'_> {
                 match self.translator.record(relation, &row, commit_lsn)? {
                     Some(translated) => {
                         let record = translated.record();
-                        deliver(&mut self.upstream, self.delivery, self.stop, &record).await
+                        deliver(
+                            &mut self.upstream,
+                            self.delivery,
+                            self.stop,
+                            &self.farewell,
+                            &record,
+                        )
+                        .await
                     }
                     None => Ok(()),
                 }
@@ -202,7 +240,7 @@ impl Pipeline<'_> {
     /// Lets what is in flight arrive, reports the last position and ends the stream.
     async fn finish(mut self, inbound: Inbound) -> Result<(), RelayError> {
         while self.delivery.in_flight() > 0 {
-            wait_for_reports(&mut self.upstream, self.delivery, self.stop).await?;
+            wait_for_reports(&mut self.upstream, self.delivery, self.stop, &self.farewell).await?;
         }
         let confirmed = self.delivery.confirmed();
         let ending = self.upstream.finish(inbound, confirmed);
@@ -219,6 +257,7 @@ async fn deliver(
     upstream: &mut Upstream,
     delivery: &mut Delivery,
     stop: &Stop,
+    farewell: &Farewell,
     record: &OutgoingRecord<'_>,
 ) -> Result<(), RelayError> {
     let size = record.size();
@@ -226,7 +265,7 @@ async fn deliver(
         return Ok(());
     }
     loop {
-        wait_for_reports(upstream, delivery, stop).await?;
+        wait_for_reports(upstream, delivery, stop, farewell).await?;
         if delivery.try_enqueue(size, record)? {
             upstream.was_not_listening();
             return Ok(());
@@ -239,12 +278,14 @@ async fn wait_for_reports(
     upstream: &mut Upstream,
     delivery: &mut Delivery,
     stop: &Stop,
+    farewell: &Farewell,
 ) -> Result<(), RelayError> {
     tokio::select! {
         biased;
         () = delivery.reported() => {}
         () = sleep_until(upstream.due_at(delivery.confirmed())) => {}
         () = stop.overdue() => return Err(RelayError::Overdue),
+        () = farewell.overdue() => return Err(RelayError::ServerGoing),
     }
     delivery.collect()?;
     Ok(upstream.report_if_due(delivery.confirmed()).await?)

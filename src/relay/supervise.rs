@@ -1,10 +1,12 @@
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
+use super::farewell::Farewell;
 use super::feedback::Feedback;
 use super::pipeline::Pipeline;
 use super::prepare::{Prepared, prepare};
@@ -32,11 +34,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
     // In a task of its own: the slot is watched whatever becomes of the relay. Ends with the set.
     let mut watching = JoinSet::new();
-    watching.spawn(watch_slot(config.source.clone(), told.clone()));
+    let (tell_going, going) = watch::channel(false);
+    watching.spawn(watch_slot(config.source.clone(), told.clone(), tell_going));
     let mut connector = Connector {
         config,
         stop,
         told,
+        going,
         run_id: uuid::Uuid::now_v7().to_string(),
         delivery: None,
         confirmed_before: ConfirmedLsn::NONE,
@@ -107,6 +111,8 @@ struct Connector<'c> {
     config: &'c Config,
     stop: &'c Stop,
     told: &'c ops::Connector,
+    /// Whether the database server is shutting down.
+    going: watch::Receiver<bool>,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
     /// Outlives a lost database connection (rule R4).
@@ -162,8 +168,13 @@ impl Connector<'_> {
             stop: self.stop,
             transaction: None,
             updates: Seldom::default(),
-            skipped: 0,
             silence_limit: prepared.wal_sender_timeout,
+            farewell: Farewell::new(
+                self.going.clone(),
+                self.config.delivery.server_shutdown_grace,
+            ),
+            told: self.told,
+            trouble: None,
         };
         self.told.streaming();
         if std::mem::replace(&mut self.has_streamed, true) {

@@ -6,6 +6,7 @@
 
 pub mod database;
 pub mod outboxd;
+pub mod proxy;
 pub mod services;
 pub mod topic;
 pub mod workload;

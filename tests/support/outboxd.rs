@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use super::database::TestDatabase;
 use super::eventually;
+use super::proxy::Proxy;
 use super::services::{Services, scratch, signal};
 
 /// A configuration and where it lies; starts processes with it.
@@ -85,6 +86,18 @@ impl Setup {
 
     pub fn set(&mut self, key: &str, value: &str) {
         self.connector.insert(key.to_owned(), value.into());
+    }
+
+    /// Reaches PostgreSQL through the proxy; without TLS, so that the proxy sees messages.
+    pub fn database_behind(&mut self, proxy: &Proxy) {
+        self.set("database.hostname", "127.0.0.1");
+        self.set("database.port", &proxy.port().to_string());
+        self.set("database.sslmode", "disable");
+    }
+
+    /// Reaches Kafka through the proxy, see `OwnKafka::start_behind`.
+    pub fn kafka_behind(&mut self, proxy: &Proxy) {
+        self.services.kafka = proxy.address();
     }
 
     /// The command with all its files written.

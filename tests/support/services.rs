@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::proxy::Proxy;
 use super::{database, eventually};
 
 /// The services every test shares.
@@ -61,11 +62,27 @@ pub struct OwnKafka {
 
 impl OwnKafka {
     pub fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With further arguments of `dev/kafka start`, such as `--prop name=value`.
+    pub fn start_with(arguments: &[&str]) -> Self {
         let folder = scratch("kafka");
-        let port = dev("kafka", &["start", folder.to_str().unwrap()])
+        let start = ["start", folder.to_str().unwrap()];
+        let port = dev("kafka", &[&start, arguments].concat())
             .parse()
             .expect("a port");
         Self { folder, port }
+    }
+
+    /// Whoever comes through the proxy is told the proxy's address as the broker's own, so that
+    /// all its connections go through it; [`Self::address`] goes past it.
+    pub fn start_behind(proxy: &Proxy) -> Self {
+        let kafka = Self::start_with(&["--proxy", &proxy.port().to_string()]);
+        let port = std::fs::read_to_string(kafka.folder.join("proxied-port"))
+            .expect("the port for the proxy");
+        proxy.aim(&format!("127.0.0.1:{}", port.trim()));
+        kafka
     }
 
     pub fn address(&self) -> String {

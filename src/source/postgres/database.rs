@@ -1,6 +1,8 @@
 use std::time::Duration;
 
 use postgres_protocol::escape::escape_identifier;
+use tokio::task::JoinHandle;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls};
 
@@ -13,6 +15,8 @@ use crate::model::{ErrorClass, RelationId, TableName};
 pub struct Database {
     client: Client,
     server: Server,
+    /// Ends when the client is dropped, or the server ends the session.
+    session: JoinHandle<Result<(), tokio_postgres::Error>>,
 }
 
 /// A table that the filters name.
@@ -85,12 +89,20 @@ impl Database {
             .connect_raw(LoggedIn::new(connection), NoTls)
             .await
             .map_err(|error| SourceError::from_client("connecting", server, error))?;
-        // Ends when the client is dropped; an error shows in the query that meets it.
-        tokio::spawn(connection);
         Ok(Self {
             client,
             server: server.clone(),
+            session: tokio::spawn(connection),
         })
+    }
+
+    /// Waits until the session is over; whether the server ended it by decision (SQLSTATE
+    /// 57P01: a shutdown, or an administrator). To be asked once. Cancel-safe.
+    pub async fn ended(&mut self) -> bool {
+        match (&mut self.session).await {
+            Ok(Err(error)) => error.code() == Some(&SqlState::ADMIN_SHUTDOWN),
+            Ok(Ok(())) | Err(_) => false,
+        }
     }
 
     /// The server this session is on.
