@@ -173,7 +173,7 @@ fn verdict(found: &[Finding]) -> String {
         (0, _) => "`outboxd run` would start, and wait.",
         _ => "`outboxd run` must not start like this.",
     };
-    format!("{errors} errors, {waits} to wait for, {warnings} warnings: {outlook}")
+    format!("errors: {errors}, to wait for: {waits}, warnings: {warnings}; {outlook}")
 }
 
 #[cfg(test)]
@@ -191,6 +191,6 @@ mod tests {
             paragraph(&finding),
             "error: Something is missing.\n    CREATE THIS;\n    AND THAT;\n"
         );
-        assert!(verdict(&[finding]).starts_with("1 errors, 0 to wait for, 0 warnings"));
+        assert!(verdict(&[finding]).starts_with("errors: 1, to wait for: 0, warnings: 0"));
     }
 }

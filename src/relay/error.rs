@@ -181,6 +181,11 @@ impl RelayError {
         }
     }
 
+    /// Whether the database refuses the login, or its certificate is refused.
+    pub(super) fn is_login(&self) -> bool {
+        matches!(self, Self::Source(error) if error.is_login())
+    }
+
     /// How long to wait before trying again, where that is done.
     pub(super) fn pause(&self) -> Pause {
         match self {

@@ -81,13 +81,13 @@ impl Finding {
     }
 }
 
-/// One sentence for a log or an error; the list of `check` has a form of its own.
+/// For a log or an error; SQL stands on lines of its own. `check` has another form.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)?;
+        f.write_str(self.what.trim_end_matches('.'))?;
         match &self.mend {
             None => Ok(()),
-            Some(Mend::Sql(sql)) => write!(f, "; to mend it: {}", sql.replace('\n', " ")),
+            Some(Mend::Sql(sql)) => write!(f, "; to mend it:\n{sql}"),
             Some(Mend::Do(what)) => write!(f, "; {what}"),
         }
     }

@@ -19,7 +19,7 @@ use super::watch::watch_slot;
 use crate::config::{Config, OnFatal};
 use crate::model::{ConfirmedLsn, ErrorClass};
 use crate::ops;
-use crate::sink::SinkOptions;
+use crate::sink::{Pause, SinkOptions};
 use crate::source::postgres::ReplicationStream;
 
 /// While failed, the cause is looked at again this often.
@@ -68,6 +68,12 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         }
         let said = Chain(&error).to_string();
         let wait = match error.class() {
+            // A login that worked before: a password or a certificate is being changed.
+            ErrorClass::Fatal if connector.has_streamed && error.is_login() => {
+                told.waiting(&said);
+                tracing::warn!(error = said, "The login is refused; trying again.");
+                backoff.next(Pause::Long)
+            }
             ErrorClass::Retry | ErrorClass::Rewind => {
                 let wait = backoff.next(error.pause());
                 told.waiting(&said);

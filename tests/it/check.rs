@@ -33,7 +33,7 @@ async fn nothing_is_wrong_and_nothing_is_made() {
             "does not exist; `run` makes it at its first start",
             "ok: Table public.outbox has every column",
             "ok: Kafka answers: 127.0.0.1:",
-            "0 errors, 0 to wait for,",
+            "errors: 0, to wait for: 0,",
         ],
     );
     assert_eq!(database.slot("slot_name").await, None);
@@ -206,6 +206,26 @@ async fn a_publication_that_withholds_events_is_named_with_what_mends_it() {
             database.execute(&format!("DROP PUBLICATION {name}")).await;
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_that_may_be_younger_than_the_slot_is_told() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let setup = Setup::of(&database);
+    let name = &database.name;
+    database
+        .execute(&format!(
+            "SELECT pg_create_logical_replication_slot('{name}', 'pgoutput')"
+        ))
+        .await;
+    check(&setup).expect(3, &["younger than the slot's position"]);
+    database
+        .execute(&format!("CREATE PUBLICATION {name} FOR TABLE outbox"))
+        .await;
+    check(&setup).expect(
+        0,
+        &["warning: Publication", "perhaps made or changed after"],
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,7 @@ mod proxy;
 mod reconnecting;
 mod restarts;
 mod routing;
+mod server_shutdown;
 mod setup;
 mod shutdown;
 mod sinks;

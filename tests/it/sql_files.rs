@@ -35,11 +35,14 @@ fn psql(database: &TestDatabase, file: &str, variables: &[&str]) -> String {
 
 /// The whole way with the role that `role.sql` makes, which may write nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn table_role_publication_lag_and_cleanup_work_together() {
+async fn table_role_publication_slot_lag_and_cleanup_work_together() {
     let database = TestDatabase::empty(Services::shared()).await;
     psql(&database, "outbox.sql", &[]);
     psql(&database, "role.sql", &["password=it's"]);
     psql(&database, "publication.sql", &[]);
+    // Twice, since it makes the slot only where it is missing.
+    psql(&database, "slot.sql", &[]);
+    psql(&database, "slot.sql", &[]);
     let mut setup = Setup::of(&database);
     setup.set("database.user", "debezium");
     setup.set("database.password", "it's");

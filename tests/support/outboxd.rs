@@ -1,17 +1,19 @@
 //! The real binary as a child process.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::database::TestDatabase;
-use super::eventually;
 use super::proxy::Proxy;
 use super::services::{Services, scratch, signal};
+use super::{PATIENCE, eventually};
 
 /// A configuration and where it lies; starts processes with it.
 pub struct Setup {
@@ -165,11 +167,32 @@ impl Setup {
 
     /// Runs the process to its end, which must come by itself; exit code and standard error.
     pub fn fails(&self) -> (i32, String) {
-        let output = self.command("run").output().expect("the binary starts");
-        (
-            output.status.code().expect("it exits"),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        let mut command = self.command("run");
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let id = child.id().to_string();
+        let mut stderr = child.stderr.take().expect("a pipe");
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        // One that does not end is ended, so that the test fails with what it said.
+        let guard = std::thread::spawn(move || {
+            if ended
+                .recv_timeout(PATIENCE)
+                .is_err_and(|error| error == RecvTimeoutError::Timeout)
+            {
+                signal(&id, "KILL");
+            }
+        });
+        let mut said = String::new();
+        stderr
+            .read_to_string(&mut said)
+            .expect("what it says is text");
+        let status = child.wait().expect("it ends");
+        drop(done);
+        guard.join().expect("the guard ends");
+        let code = status
+            .code()
+            .unwrap_or_else(|| panic!("it does not end by itself:\n{said}"));
+        (code, said)
     }
 }
 

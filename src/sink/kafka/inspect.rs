@@ -155,10 +155,10 @@ impl Troubles {
 
     /// Whether waiting on changes nothing within a person's patience.
     fn is_hopeless(&self) -> bool {
-        self.met().iter().any(|(code, _)| {
+        self.met().iter().any(|(code, reason)| {
             *code == RDKafkaErrorCode::AllBrokersDown
                 || matches!(
-                    kind(*code),
+                    kind(*code, reason),
                     BrokerTroubleKind::Tls | BrokerTroubleKind::Sasl
                 )
         })
@@ -167,17 +167,17 @@ impl Troubles {
     fn trouble(&self, last: &KafkaError) -> BrokerTrouble {
         let reasons = self.reasons();
         // Of the reasons the one that lies farthest on the way.
-        let farthest =
-            self.met()
-                .iter()
-                .map(|(code, _)| kind(*code))
-                .max_by_key(|kind| match kind {
-                    BrokerTroubleKind::Settings | BrokerTroubleKind::Unreachable => 0,
-                    BrokerTroubleKind::Name => 1,
-                    BrokerTroubleKind::Tls => 2,
-                    BrokerTroubleKind::Sasl => 3,
-                    BrokerTroubleKind::Refused => 4,
-                });
+        let farthest = self
+            .met()
+            .iter()
+            .map(|(code, reason)| kind(*code, reason))
+            .max_by_key(|kind| match kind {
+                BrokerTroubleKind::Settings | BrokerTroubleKind::Unreachable => 0,
+                BrokerTroubleKind::Name => 1,
+                BrokerTroubleKind::Tls => 2,
+                BrokerTroubleKind::Sasl => 3,
+                BrokerTroubleKind::Refused => 4,
+            });
         BrokerTrouble {
             kind: farthest.unwrap_or(BrokerTroubleKind::Unreachable),
             reasons: match reasons.as_slice() {
@@ -188,8 +188,15 @@ impl Troubles {
     }
 }
 
-fn kind(code: RDKafkaErrorCode) -> BrokerTroubleKind {
+fn kind(code: RDKafkaErrorCode, reason: &str) -> BrokerTroubleKind {
     match code {
+        // A peer that hangs up says no more; where it did so does (rd_kafka_broker_state_names).
+        RDKafkaErrorCode::BrokerTransportFailure if reason.contains("in state SSL_HANDSHAKE") => {
+            BrokerTroubleKind::Tls
+        }
+        RDKafkaErrorCode::BrokerTransportFailure if reason.contains("in state AUTH") => {
+            BrokerTroubleKind::Sasl
+        }
         RDKafkaErrorCode::Resolve => BrokerTroubleKind::Name,
         RDKafkaErrorCode::SSL => BrokerTroubleKind::Tls,
         RDKafkaErrorCode::Authentication
@@ -250,6 +257,9 @@ mod tests {
         assert_eq!(mixed.kind, BrokerTroubleKind::Tls);
         assert_eq!(mixed.to_string(), "a: refused; b: unknown authority");
         assert_eq!(trouble(&[(Resolve, "c")]).kind, BrokerTroubleKind::Name);
+        let hung_up = "Disconnected (after 228ms in state SSL_HANDSHAKE)";
+        let hung_up = trouble(&[(BrokerTransportFailure, hung_up)]);
+        assert_eq!(hung_up.kind, BrokerTroubleKind::Tls);
         assert_eq!(trouble(&[]).kind, BrokerTroubleKind::Unreachable);
     }
 }

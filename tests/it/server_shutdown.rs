@@ -1,0 +1,52 @@
+//! Rule R11: a dead broker never keeps PostgreSQL from stopping, and nothing is lost by it.
+
+use std::time::Instant;
+
+use crate::support::database::TestDatabase;
+use crate::support::outboxd::Setup;
+use crate::support::services::{OwnKafka, OwnPostgres, Services};
+use crate::support::topic;
+
+async fn stops_with_a_dead_broker(version: u32) {
+    let kafka = OwnKafka::start();
+    let postgres = OwnPostgres::start(version);
+    let services = Services::shared()
+        .with_kafka(&kafka)
+        .with_postgres(&postgres);
+    let mut database = TestDatabase::with_outbox(services).await;
+    let mut setup = Setup::of(&database);
+    setup.set("status.update.interval.ms", "50");
+    let mut outboxd = setup.start().await;
+    database.event("CLM-1", "{}").await;
+    database.all_confirmed().await;
+    kafka.halt();
+    let pending = database.event("CLM-2", "{}").await;
+    database.all_read().await;
+
+    let begun = Instant::now();
+    // Waits until the server is gone, and fails after a minute.
+    postgres.stop("fast");
+    println!(
+        "PostgreSQL {version} stopped fast with a dead broker and an event pending: {:?}",
+        begun.elapsed()
+    );
+    kafka.go_on();
+    postgres.start_again(&[]);
+    database.reconnect().await;
+    database.all_confirmed().await;
+    let records = topic::read_all(&kafka.address(), &format!("{}.claim.events", database.name));
+    let ids: Vec<String> = records.iter().map(|record| record.id()).collect();
+    assert_eq!(ids.len(), 2, "each once: {ids:?}");
+    assert_eq!(ids[1], pending.to_string());
+    assert_eq!(outboxd.stop().await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_14_stops_fast_with_a_dead_broker() {
+    stops_with_a_dead_broker(14).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgresql_18_stops_fast_with_a_dead_broker() {
+    stops_with_a_dead_broker(18).await;
+}
