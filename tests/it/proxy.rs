@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::database::TestDatabase;
 use crate::support::outboxd::Setup;
-use crate::support::proxy::{Direction, Fault, Framing, Proxy};
+use crate::support::proxy::{Direction, Fault, Frames, Framing, Proxy};
 use crate::support::services::{OwnKafka, Services};
 use crate::support::{PATIENCE, eventually, topic};
 
@@ -17,6 +17,7 @@ struct Connection {
     proxy: Proxy,
     client: TcpStream,
     server: TcpStream,
+    listener: TcpListener,
 }
 
 impl Connection {
@@ -30,6 +31,7 @@ impl Connection {
             proxy,
             client,
             server,
+            listener,
         }
     }
 
@@ -100,15 +102,13 @@ async fn a_cut_is_a_reset_at_both_ends() {
     let reset = (Vec::new(), Some(io::ErrorKind::ConnectionReset));
     assert_eq!(rest(&mut connection.client).await, reset);
     assert_eq!(rest(&mut connection.server).await, reset);
-    // Others are not touched.
-    let mut again = TcpStream::connect(connection.proxy.address())
+    // Later ones are not touched.
+    connection.client = TcpStream::connect(connection.proxy.address())
         .await
         .unwrap();
-    again.write_all(b"x").await.unwrap();
-    eventually("the new link is there", async || {
-        (connection.proxy.links().len() == 1).then_some(())
-    })
-    .await;
+    (connection.server, _) = connection.listener.accept().await.unwrap();
+    connection.client_says(b"again").await;
+    assert_eq!(connection.proxy.accepted(), 2);
 }
 
 #[tokio::test]
@@ -143,20 +143,44 @@ async fn half_open_the_server_sees_an_end_and_the_client_nothing() {
     assert_eq!(end, Some(io::ErrorKind::ConnectionReset));
 }
 
-#[tokio::test]
-async fn a_cut_inside_a_message_is_never_between_two() {
-    // Three messages of 9, 5 and 8 bytes, as PostgreSQL frames them.
-    let messages = b"D\0\0\0\x08bodyC\0\0\0\x04d\0\0\0\x07xyz";
-    for after in 0..messages.len() {
-        let mut connection = Connection::new(Framing::Postgres).await;
-        connection.proxy.set(Fault::CutInside(after));
-        connection.server.write_all(messages).await.unwrap();
-        let (got, end) = rest(&mut connection.client).await;
-        assert_eq!(end, Some(io::ErrorKind::ConnectionReset), "after {after}");
-        let at_boundary = matches!(after, 0 | 9 | 14);
-        // A reset throws away what its receiver has not read yet.
-        assert!(got.len() <= after + usize::from(at_boundary), "{got:?}");
+/// Three messages of 9, 5 and 8 bytes, as PostgreSQL frames them.
+const MESSAGES: &[u8] = b"D\0\0\0\x08bodyC\0\0\0\x04d\0\0\0\x07xyz";
+
+#[test]
+fn a_cut_inside_a_message_is_never_between_two() {
+    for after in 0..MESSAGES.len() {
+        let expected = if matches!(after, 0 | 9 | 14) {
+            after + 1
+        } else {
+            after
+        };
+        let mut frames = Frames::new(Framing::Postgres);
+        assert_eq!(frames.until_inside(MESSAGES, after), (expected, true));
+        // The same however the bytes are read.
+        let mut frames = Frames::new(Framing::Postgres);
+        let passed = MESSAGES.iter().enumerate().position(|(index, byte)| {
+            let left = after.saturating_sub(index);
+            frames.until_inside(std::slice::from_ref(byte), left) == (0, true)
+        });
+        assert_eq!(passed, Some(expected));
     }
+    let mut frames = Frames::new(Framing::Kafka);
+    let messages = b"\0\0\0\x03abc\0\0\0\x01d";
+    assert_eq!(frames.until_inside(messages, 7), (8, true));
+}
+
+#[tokio::test]
+async fn a_cut_inside_a_message_resets_both_ends() {
+    let mut connection = Connection::new(Framing::Postgres).await;
+    connection.server_says(&MESSAGES[..9]).await;
+    connection.proxy.set(Fault::CutInside(3));
+    connection.server.write_all(&MESSAGES[9..]).await.unwrap();
+    let (got, end) = rest(&mut connection.client).await;
+    assert_eq!(end, Some(io::ErrorKind::ConnectionReset));
+    // A reset throws away what its receiver has not read yet.
+    assert!(got.len() <= 3, "{got:?}");
+    let (_, end) = rest(&mut connection.server).await;
+    assert_eq!(end, Some(io::ErrorKind::ConnectionReset));
 }
 
 #[tokio::test]

@@ -313,7 +313,7 @@ impl Pump {
 }
 
 /// Where in a message the bytes that have passed end.
-struct Frames {
+pub struct Frames {
     framing: Framing,
     /// The header of the message under way, as far as it has passed.
     header: Vec<u8>,
@@ -322,7 +322,7 @@ struct Frames {
 }
 
 impl Frames {
-    fn new(framing: Framing) -> Self {
+    pub fn new(framing: Framing) -> Self {
         Self {
             framing,
             header: Vec::new(),
@@ -357,7 +357,7 @@ impl Frames {
 
     /// How many of `bytes` pass when the cut comes after `left` more, but not between two
     /// messages; and whether it comes there.
-    fn until_inside(&mut self, bytes: &[u8], left: usize) -> (usize, bool) {
+    pub fn until_inside(&mut self, bytes: &[u8], left: usize) -> (usize, bool) {
         for (index, byte) in bytes.iter().enumerate() {
             if index >= left && !self.is_boundary() {
                 return (index, true);
