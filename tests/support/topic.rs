@@ -65,18 +65,7 @@ pub fn read_until(
 /// Reads everything the topic holds now.
 pub fn read_all(kafka: &str, topic: &str) -> Vec<Record> {
     let mut reader = Reader::open(kafka, topic);
-    let ends: Vec<i64> = reader
-        .partitions
-        .iter()
-        .map(|partition| {
-            reader
-                .consumer
-                .fetch_watermarks(topic, *partition, PATIENCE)
-                .expect("watermarks")
-                .1
-        })
-        .collect();
-    let total = usize::try_from(ends.iter().sum::<i64>()).unwrap();
+    let total = usize::try_from(reader.end()).unwrap();
     let mut records = Vec::with_capacity(total);
     let deadline = Instant::now() + PATIENCE;
     while records.len() < total {
@@ -92,21 +81,12 @@ pub fn read_all(kafka: &str, topic: &str) -> Vec<Record> {
 
 /// How many records the topic holds now.
 pub fn count(kafka: &str, topic: &str) -> i64 {
-    let reader = Reader::open(kafka, topic);
-    let partitions = reader.partitions.iter();
-    partitions
-        .map(|partition| {
-            reader
-                .consumer
-                .fetch_watermarks(topic, *partition, PATIENCE)
-                .expect("watermarks")
-                .1
-        })
-        .sum()
+    Reader::open(kafka, topic).end()
 }
 
 /// Reads one topic's partitions from their beginning.
 pub struct Reader {
+    topic: String,
     consumer: BaseConsumer,
     partitions: Vec<i32>,
 }
@@ -148,9 +128,27 @@ impl Reader {
         }
         consumer.assign(&assignment).expect("assign");
         Self {
+            topic: topic.to_owned(),
             consumer,
             partitions,
         }
+    }
+
+    /// The sum of the partitions' ends. Asks again where the client does not know a partition's
+    /// leader yet, as just after a broker was away.
+    fn end(&self) -> i64 {
+        let deadline = Instant::now() + PATIENCE;
+        let end_of = |partition: &i32| loop {
+            match self
+                .consumer
+                .fetch_watermarks(&self.topic, *partition, Duration::from_secs(5))
+            {
+                Ok((_, end)) => return end,
+                Err(error) => assert!(Instant::now() < deadline, "{}: {error}", self.topic),
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        };
+        self.partitions.iter().map(end_of).sum()
     }
 
     /// The next record, if one comes in time.
