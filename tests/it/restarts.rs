@@ -16,7 +16,12 @@ async fn restarted_under_load(end: &str) -> (usize, Verdict) {
     let mut outboxd = setup.start().await;
     let load = Workload::start(&database, 4).await;
     for _ in 0..RESTARTS {
-        // Some events later, in the middle of things.
+        // Delivering again, and some events later: in the middle of things.
+        let backlog = database.wal_end().await;
+        eventually("the backlog is delivered", async || {
+            database.confirmed(&backlog).await.then_some(())
+        })
+        .await;
         let target = load.committed() + 500;
         eventually("the writers go on", async || {
             (load.committed() > target).then_some(())
