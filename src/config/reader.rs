@@ -3,7 +3,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::options;
-use super::origin::Layer;
+use super::origin::{Layer, Origin};
 use super::provider::Template;
 use super::raw::{Entry, RawConfig};
 use super::report::Report;
@@ -171,6 +171,13 @@ impl<'a> Reader<'a> {
             .map_or_else(|| "the default".to_owned(), Entry::shown)
     }
 
+    /// Where the key is written, or else the connector's file.
+    fn origin(&self, key: &str) -> &'a Origin {
+        self.raw
+            .get(key)
+            .map_or_else(|| self.raw.connector(), Entry::origin)
+    }
+
     /// Reports a problem where the key is written, or else in the connector's file.
     pub(super) fn problem(
         &mut self,
@@ -178,10 +185,7 @@ impl<'a> Reader<'a> {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        let origin = self
-            .raw
-            .get(key)
-            .map_or_else(|| self.raw.connector(), Entry::origin);
+        let origin = self.origin(key);
         self.report.problem(origin, key, what, remedy);
     }
 
@@ -191,10 +195,7 @@ impl<'a> Reader<'a> {
         what: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        let origin = self
-            .raw
-            .get(key)
-            .map_or_else(|| self.raw.connector(), Entry::origin);
+        let origin = self.origin(key);
         self.report.warning(origin, key, what, remedy);
     }
 

@@ -55,7 +55,7 @@ impl Feedback {
     }
 
     /// The interval that keeps the session alive: `wanted`, but at most a quarter of the
-    /// session's `wal_sender_timeout`, and 10 s.
+    /// session's `wal_sender_timeout`, and 5 s, so that a quiet server is asked in time.
     pub(super) fn interval(wanted: Duration, wal_sender_timeout: Duration) -> Duration {
         wanted
             .min(wal_sender_timeout / 4)

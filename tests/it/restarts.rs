@@ -4,7 +4,6 @@ use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
 use crate::support::services::Services;
-use crate::support::topic;
 use crate::support::workload::{Verdict, Workload};
 
 const RESTARTS: usize = 10;
@@ -33,13 +32,7 @@ async fn restarted_under_load(end: &str) -> (usize, Verdict) {
         }
         outboxd = setup.start().await;
     }
-    let committed = load.end(&database).await;
-    database.all_confirmed().await;
-    let records = topic::read_all(
-        &database.services.kafka,
-        &format!("{}.load.events", database.name),
-    );
-    (committed.len(), Verdict::of(&committed, &records))
+    load.judge(&database).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Transaction};
 use uuid::Uuid;
 
 use super::database::{TestDatabase, connect_again};
-use super::topic::Record;
+use super::topic::{self, Record};
 
 const KEYS: usize = 24;
 
@@ -58,9 +58,19 @@ impl Workload {
         self.committed.load(Ordering::Relaxed)
     }
 
+    /// Ends the writers, waits until everything is delivered, and judges the topic: how many
+    /// events were committed, and what became of them.
+    pub async fn judge(self, database: &TestDatabase) -> (usize, Verdict) {
+        let committed = self.end(database).await;
+        database.all_confirmed().await;
+        let topic = format!("{}.load.events", database.name);
+        let records = topic::read_all(&database.services.kafka, &topic);
+        (committed.len(), Verdict::of(&committed, &records))
+    }
+
     /// Ends the writers; the ids of all committed events. The table says which these are, since
     /// a writer whose session ended does not know of its last transaction.
-    pub async fn end(self, database: &TestDatabase) -> HashSet<String> {
+    async fn end(self, database: &TestDatabase) -> HashSet<String> {
         self.stop.store(true, Ordering::Relaxed);
         for writer in self.writers {
             writer.await.expect("the writer works");
@@ -153,7 +163,7 @@ pub struct Verdict {
 
 impl Verdict {
     /// Compares what was committed with a topic of one partition, read in order.
-    pub fn of(committed: &HashSet<String>, records: &[Record]) -> Self {
+    fn of(committed: &HashSet<String>, records: &[Record]) -> Self {
         let mut verdict = Self::default();
         let mut seen = HashSet::new();
         let mut last: HashMap<String, u64> = HashMap::new();

@@ -13,7 +13,7 @@ use super::error::is_tls_refusal;
 use super::frame::Inbound;
 use super::server_list::Server;
 use super::socket::{Encryption, Socket};
-use super::{SourceError, SourceOptions, SslMode, tls};
+use super::{APPLICATION_NAME, SourceError, SourceOptions, SslMode, tls};
 
 const LOGGING_IN: &str = "logging in";
 
@@ -116,7 +116,7 @@ impl Login<'_> {
         let mut parameters = vec![
             ("user", self.options.user.as_str()),
             ("database", self.options.database.as_str()),
-            ("application_name", "outboxd"),
+            ("application_name", APPLICATION_NAME),
             ("client_encoding", "UTF8"),
         ];
         if purpose == Purpose::Replication {
