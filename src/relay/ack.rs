@@ -41,7 +41,7 @@ pub enum ProtocolViolation {
 
 /// The broker client reported an event acknowledged that is not waiting for that. What it
 /// reports cannot be trusted, so the window confirms nothing more: start anew with a new
-/// producer ([`AckWindow::restart`]).
+/// producer and a new window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the broker client reported event {} acknowledged, which was not waiting for it", .0.0)]
 pub struct AckError(Sequence);
@@ -136,7 +136,7 @@ impl AckWindow {
     /// A keepalive came in its turn, with this WAL end. Taken only when nothing at all is in
     /// flight: no open transaction, no event, no failure.
     pub fn idle_position(&mut self, wal_end: Lsn) {
-        if !self.in_transaction() && self.events.is_empty() && !self.is_failed() {
+        if !self.in_transaction() && self.events.is_empty() && self.failed_from.is_none() {
             self.confirm(wal_end);
         }
     }
@@ -179,8 +179,8 @@ impl AckWindow {
     /// The broker has the event. Reports may come in any order.
     ///
     /// # Errors
-    /// When the event was never enqueued, was acknowledged before, or was forgotten by
-    /// [`restart`](Self::restart). The window then counts as failed from the first event on.
+    /// When the event was never enqueued, or was acknowledged before. The window then counts as
+    /// failed from the first event on.
     pub fn acknowledge(&mut self, sequence: Sequence) -> Result<(), AckError> {
         let event = sequence
             .0
@@ -202,18 +202,6 @@ impl AckWindow {
     pub fn fail(&mut self, sequence: Sequence) {
         let failed_from = self.failed_from.unwrap_or(sequence.0).min(sequence.0);
         self.failed_from = Some(failed_from);
-    }
-
-    /// The producer was dropped and the stream goes back to the confirmed position: forgets
-    /// the open transaction, all events in flight and a failure. Numbers go on; reports of the
-    /// dropped producer must not be passed in any more.
-    pub fn restart(&mut self) {
-        self.first = self.next();
-        self.events.clear();
-        self.bytes = 0;
-        self.commits.clear();
-        self.open_from = None;
-        self.failed_from = None;
     }
 
     /// The server's log is not the one the positions came from (another timeline or system
@@ -257,12 +245,6 @@ impl AckWindow {
     /// How many events of the open transaction were enqueued since its BEGIN; 0 if none is open.
     pub fn open_events(&self) -> u64 {
         self.open_from.map_or(0, |from| self.next() - from)
-    }
-
-    /// Whether an event failed or a report made no sense: only
-    /// [`restart`](Self::restart) lets the position move on again.
-    pub const fn is_failed(&self) -> bool {
-        self.failed_from.is_some()
     }
 
     /// The number of the next event.

@@ -82,6 +82,10 @@ impl Resume {
     /// A COMMIT or a keepalive told this position.
     pub(super) fn received(&mut self, position: Lsn) {
         self.received = self.received.max(position);
+        // A server that is past a commit has sent it: somebody moved the slot beyond it.
+        if self.current.is_none() {
+            self.cut = self.cut.filter(|cut| cut.begin.final_lsn >= position);
+        }
     }
 
     /// A transaction begins.
@@ -222,6 +226,20 @@ mod tests {
         assert_eq!(read(&mut resume, 1, 5, 4), [3]);
         assert_eq!(read(&mut resume, 1, 5, 99), [4]);
         assert_eq!(read(&mut resume, 1, 5, 99), NOTHING);
+    }
+
+    #[test]
+    fn a_cut_transaction_that_the_server_passes_over_is_not_waited_for() {
+        let mut resume = Resume::default();
+        read(&mut resume, 2, 5, 3);
+        resume.received(Lsn::new(150));
+        assert!(resume.has_cut());
+        resume.received(Lsn::new(250));
+        assert!(!resume.has_cut());
+        read(&mut resume, 3, 5, 3);
+        read(&mut resume, 4, 1, 99);
+        resume.received(Lsn::new(450));
+        assert!(!resume.has_cut());
     }
 
     #[test]

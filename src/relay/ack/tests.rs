@@ -76,7 +76,7 @@ fn a_keepalive_is_taken_only_when_nothing_is_in_flight() {
 }
 
 #[test]
-fn a_failure_holds_the_position_until_a_restart() {
+fn a_failure_holds_the_position() {
     let mut window = AckWindow::new(LIMITS);
     let before = transaction(&mut window, 1, 10);
     let failing = transaction(&mut window, 1, 20);
@@ -87,13 +87,7 @@ fn a_failure_holds_the_position_until_a_restart() {
     }
     drop(transaction(&mut window, 0, 40));
     window.idle_position(Lsn::new(50));
-    assert_eq!((confirmed(&window), window.is_failed()), (10, true));
-
-    window.restart();
-    let again = transaction(&mut window, 1, 20);
-    assert_eq!(again, [Sequence(3)], "numbers are never used twice");
-    window.acknowledge(again[0]).unwrap();
-    assert_eq!(confirmed(&window), 20);
+    assert_eq!(confirmed(&window), 10);
 }
 
 #[test]
@@ -109,7 +103,7 @@ fn a_report_that_makes_no_sense_stops_everything() {
         );
         window.acknowledge(sequences[1]).unwrap();
         drop(transaction(&mut window, 0, 20));
-        assert_eq!((confirmed(&window), window.is_failed()), (0, true));
+        assert_eq!(confirmed(&window), 0);
     }
 }
 
@@ -182,7 +176,6 @@ enum Step {
     AcknowledgeUnknown(u64),
     Keepalive { ahead: u64 },
     Abandon,
-    Restart,
     ForgetPositions,
 }
 
@@ -199,7 +192,6 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<prop::sample::Index>().prop_map(Step::Fail),
         1 => (0..3u64).prop_map(Step::AcknowledgeUnknown),
         2 => Just(Step::Abandon),
-        1 => Just(Step::Restart),
         1 => Just(Step::ForgetPositions),
     ]
 }
@@ -207,9 +199,9 @@ fn step() -> impl Strategy<Value = Step> {
 /// The same, remembered whole and thought through from the beginning each time.
 #[derive(Default)]
 struct Model {
-    /// Size and state of each event since the last restart, by number.
-    events: Vec<Option<(usize, bool)>>,
-    /// Each end of a transaction since then, and how many events were numbered before it.
+    /// Size and state of each event, by number.
+    events: Vec<(usize, bool)>,
+    /// Each end of a transaction, and how many events were numbered before it.
     commits: Vec<(u64, usize)>,
     failed_from: Option<usize>,
     open: bool,
@@ -220,10 +212,7 @@ impl Model {
     fn confirm(&mut self) {
         for (end, before) in &self.commits {
             let events = &self.events[..*before];
-            let acknowledged = events
-                .iter()
-                .flatten()
-                .all(|(_, acknowledged)| *acknowledged);
+            let acknowledged = events.iter().all(|(_, acknowledged)| *acknowledged);
             if acknowledged && self.failed_from.is_none_or(|from| *before <= from) {
                 self.confirmed = self.confirmed.max(*end);
             }
@@ -231,11 +220,7 @@ impl Model {
     }
 
     fn is_idle(&self) -> bool {
-        let acknowledged = self
-            .events
-            .iter()
-            .flatten()
-            .all(|(_, acknowledged)| *acknowledged);
+        let acknowledged = self.events.iter().all(|(_, acknowledged)| *acknowledged);
         !self.open && acknowledged && self.failed_from.is_none()
     }
 
@@ -245,7 +230,7 @@ impl Model {
 
     fn acknowledge(&mut self, number: usize) -> bool {
         match self.events.get_mut(number) {
-            Some(Some((_, acknowledged))) if !*acknowledged => *acknowledged = true,
+            Some((_, acknowledged)) if !*acknowledged => *acknowledged = true,
             _ => {
                 self.fail(0);
                 return false;
@@ -274,7 +259,7 @@ proptest! {
                     let number = window.enqueue(size).ok();
                     prop_assert_eq!(number, model.open.then_some(Sequence(given as u64)));
                     if model.open {
-                        model.events.push(Some((size, false)));
+                        model.events.push((size, false));
                     }
                 }
                 Step::Enqueue(_) => {}
@@ -289,14 +274,14 @@ proptest! {
                 Step::Acknowledge(index) if given > 0 => {
                     // Those acknowledged already are mostly passed over.
                     let number = index.index(given);
-                    if matches!(model.events[number], Some((_, false))) {
+                    if matches!(model.events[number], (_, false)) {
                         prop_assert!(window.acknowledge(Sequence(number as u64)).is_ok());
                         model.acknowledge(number);
                     }
                 }
                 Step::Acknowledge(_) => {}
                 Step::AcknowledgeOldest => {
-                    let waiting = |event: &Option<(usize, bool)>| matches!(event, Some((_, false)));
+                    let waiting = |event: &(usize, bool)| !event.1;
                     if let Some(number) = model.events.iter().position(waiting) {
                         prop_assert!(window.acknowledge(Sequence(number as u64)).is_ok());
                         model.acknowledge(number);
@@ -330,22 +315,14 @@ proptest! {
                     model.confirmed = 0;
                     log_end /= 2;
                 }
-                Step::Restart => {
-                    window.restart();
-                    model.events.iter_mut().for_each(|event| *event = None);
-                    model.commits.clear();
-                    model.failed_from = None;
-                    model.open = false;
-                }
             }
             let before = model.confirmed;
             model.confirm();
             prop_assert!(before <= model.confirmed);
             prop_assert_eq!(confirmed(&window), model.confirmed);
             prop_assert_eq!(window.in_transaction(), model.open);
-            prop_assert_eq!(window.is_failed(), model.failed_from.is_some());
 
-            let unacknowledged = model.events.iter().flatten().filter(|(_, acknowledged)| !acknowledged);
+            let unacknowledged = model.events.iter().filter(|(_, acknowledged)| !acknowledged);
             prop_assert!(window.in_flight() >= unacknowledged.count());
             prop_assert!(window.in_flight() <= LIMITS.events);
             prop_assert!(window.in_flight_bytes() <= LIMITS.bytes);
