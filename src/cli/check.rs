@@ -6,7 +6,7 @@ use clap::Args;
 use super::sources::Sources;
 use super::{Exit, block_on, complain, say};
 use crate::config::Config;
-use crate::relay::findings::{self, Finding, Mend, Severity};
+use crate::relay::findings::{self, Finding, Mend, Severity, SlotUse};
 use crate::sink::{self, SinkOptions};
 use crate::source::postgres::{Database, Facts, SnapshotMode, try_replication_login};
 
@@ -100,7 +100,7 @@ async fn look_at_database(config: &Config) -> (Vec<Finding>, Vec<String>) {
         Ok(looked) => looked,
         Err(error) => return (vec![findings::of_login(&error, source)], Vec::new()),
     };
-    let mut found = findings::of_database(&facts, config);
+    let mut found = findings::of_database(&facts, config, SlotUse::Unknown);
     let may_replicate = facts
         .role
         .as_ref()
@@ -115,7 +115,7 @@ async fn look_at_database(config: &Config) -> (Vec<Finding>, Vec<String>) {
 
 async fn rows_before_the_slot(database: &Database, facts: &Facts, config: &Config) -> Vec<Finding> {
     let mut found = Vec::new();
-    if facts.stream.slot.is_some() || config.source.snapshot != SnapshotMode::Initial {
+    if facts.stream.slot.is_some() || config.source.snapshot == SnapshotMode::NoData {
         return found;
     }
     for outbox in &facts.stream.tables {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::sources::Sources;
 use super::{Exit, block_on, complain, say};
 use crate::config::Config;
-use crate::relay::findings::{self, Finding, Severity};
+use crate::relay::findings::{self, Finding, Severity, SlotUse};
 use crate::source::postgres::{
     Database, Facts, Pending, ServerFacts, SlotFacts, SlotHolder, SourceError,
 };
@@ -248,7 +248,7 @@ impl Standing {
 
 /// What keeps the slot from serving, now or ever.
 fn problems(facts: &Facts, config: &Config) -> Vec<String> {
-    findings::of_slot(&facts.stream, &config.source)
+    findings::of_slot(&facts.stream, &config.source, SlotUse::Unknown)
         .iter()
         .filter(|finding| finding.severity > Severity::Ok)
         .map(Finding::to_string)

@@ -271,7 +271,7 @@ fn what_is_left_out_is_as_in_debezium() {
     );
     assert_eq!(source.servers.to_string(), "db:5432");
     assert_eq!(source.tls.mode, SslMode::Prefer);
-    assert_eq!(source.autocreate, PublicationAutocreate::Filtered);
+    assert_eq!(source.autocreate, PublicationAutocreate::Unsaid);
     assert!(source.password.is_none());
     assert_eq!(config.router.key_column, "aggregateid");
     assert_eq!(

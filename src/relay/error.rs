@@ -1,6 +1,7 @@
 use crate::convert::{ConvertError, UnsupportedType};
 use crate::model::{ErrorClass, Lsn, TableName};
 use crate::relay::ack::{AckError, ProtocolViolation};
+use crate::relay::findings::Unfit;
 use crate::router::{PlanError, RouteError};
 use crate::sink::{Pause, SinkError};
 use crate::source::postgres::SourceError;
@@ -14,6 +15,9 @@ pub enum RelayError {
     /// Between us and the broker.
     #[error(transparent)]
     Sink(#[from] SinkError),
+    /// Server, role, slot, publication or tables are not as they have to be.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// A table's shape does not fit the configuration.
     #[error(transparent)]
     Table(#[from] Box<TableError>),
@@ -44,16 +48,6 @@ pub enum RelayError {
     /// The stream ended although nobody asked it to.
     #[error("PostgreSQL ended the replication stream")]
     StreamEnded,
-    /// The slot was there, and somebody dropped it.
-    #[error(
-        "replication slot {slot} is gone, although it was in use: events written since it was dropped cannot be read from the log any more. Find out what is missing by comparing the outbox table with the topics, send that by hand if need be, and then start anew with: COMMENT ON PUBLICATION \"{publication}\" IS NULL"
-    )]
-    SlotGone {
-        /// The slot.
-        slot: String,
-        /// The publication whose comment remembers it.
-        publication: String,
-    },
     /// The server says nothing although it is asked.
     #[error("PostgreSQL has not answered for {seconds} s; the connection is taken for dead")]
     Silent {
@@ -114,6 +108,14 @@ pub enum TableProblem {
         /// Why.
         why: ConvertError,
     },
+    /// Its rows would be passed over.
+    #[error(
+        "it is the outbox table {known} under another name, which table.include.list does not match, and an event was written to it; add the name to table.include.list"
+    )]
+    Renamed {
+        /// The name that is matched.
+        known: TableName,
+    },
     /// Debezium writes a constant default into the schema.
     #[error(
         "its column {column} has a constant default, which JsonConverter with schemas would carry and outboxd cannot write yet; drop the default, or set schemas.enable=false"
@@ -152,14 +154,17 @@ pub enum EventProblem {
 }
 
 impl RelayError {
-    /// Whether only the connection to the database broke, so that the producer and what is
-    /// known of its records are still good (rule R4).
+    /// Whether it is about the database only, so that the producer and what is known of its
+    /// records are still good (rule R4).
     pub(super) fn spares_the_producer(&self) -> bool {
-        match self {
-            Self::Source(error) => error.class() == ErrorClass::Retry,
-            Self::StreamEnded | Self::Silent { .. } | Self::ServerGoing => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Source(_)
+                | Self::Unfit(_)
+                | Self::StreamEnded
+                | Self::Silent { .. }
+                | Self::ServerGoing
+        )
     }
 
     /// What to do about it (rule R9).
@@ -167,12 +172,12 @@ impl RelayError {
         match self {
             Self::Source(error) => error.class(),
             Self::Sink(error) => error.class(),
+            Self::Unfit(unfit) => unfit.class(),
             Self::Event(_) => ErrorClass::Poison,
             Self::Table(_)
             | Self::ContextHeaders(_)
             | Self::Updated { .. }
-            | Self::NeedsSnapshot { .. }
-            | Self::SlotGone { .. } => ErrorClass::Fatal,
+            | Self::NeedsSnapshot { .. } => ErrorClass::Fatal,
             // What was remembered is not to be trusted any more.
             Self::Stream(_) | Self::Reports(_) => ErrorClass::Rewind,
             Self::StreamEnded | Self::Silent { .. } | Self::ServerGoing | Self::Overdue => {

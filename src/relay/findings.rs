@@ -8,12 +8,16 @@ mod role;
 mod server;
 mod slot;
 mod table;
+mod unfit;
+mod warned;
 
 use std::fmt;
 
 pub use broker::{of_broker, topics};
 pub use login::{of_login, of_replication_login};
 pub use slot::of_rows_before_the_slot;
+pub use unfit::Unfit;
+pub(super) use warned::Warned;
 
 use crate::config::{self, Config};
 use crate::source::postgres::{Facts, SourceOptions, StreamFacts};
@@ -113,25 +117,35 @@ pub fn of_configuration(finding: &config::Finding) -> Finding {
     )
 }
 
+/// Whether the slot was ever used, where that is not told by the publication's mark: one that
+/// was in use and is missing has lost events; one never made has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SlotUse {
+    /// Nobody here knows.
+    Unknown,
+    /// This process has read it.
+    InThisProcess,
+}
+
 /// Everything at the database's end.
-pub fn of_database(facts: &Facts, config: &Config) -> Vec<Finding> {
+pub fn of_database(facts: &Facts, config: &Config, used: SlotUse) -> Vec<Finding> {
     let mut findings = server::findings(&facts.server, facts.stream.slot.as_ref());
     findings.extend(role::findings(facts, &config.source));
-    findings.extend(of_stream(&facts.stream, config));
+    findings.extend(of_stream(&facts.stream, config, used));
     findings
 }
 
 /// Slot, publication and tables: what can change under a running relay (rule R8).
-pub fn of_stream(stream: &StreamFacts, config: &Config) -> Vec<Finding> {
-    let mut findings = of_slot(stream, &config.source);
+pub fn of_stream(stream: &StreamFacts, config: &Config, used: SlotUse) -> Vec<Finding> {
+    let mut findings = of_slot(stream, &config.source, used);
     findings.extend(publication::findings(stream, &config.source));
     findings.extend(table::findings(stream, config));
     findings
 }
 
 /// The slot alone.
-pub fn of_slot(stream: &StreamFacts, source: &SourceOptions) -> Vec<Finding> {
-    slot::findings(stream, source)
+pub fn of_slot(stream: &StreamFacts, source: &SourceOptions, used: SlotUse) -> Vec<Finding> {
+    slot::findings(stream, source, used)
 }
 
 #[cfg(test)]

@@ -9,21 +9,19 @@ use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
+use super::watch::Watch;
 use crate::model::{Lsn, OutgoingRecord, Relation, RelationId};
 use crate::ops;
 use crate::router::OnUpdate;
 use crate::source::postgres::pgoutput::{self, Message};
 use crate::source::postgres::walmsg::{self, WalMessage};
-use crate::source::postgres::{
-    Database, Inbound, Server, SourceError, SourceOptions, StreamEvent, TableFacts,
-};
+use crate::source::postgres::{Inbound, Server, SourceError, StreamEvent, TableFacts};
 
 /// One connection's worth of relaying: read once, handle all of it, read again.
 ///
 /// A single task does all of it in order (rule R3), so there is nothing to hand over and
 /// nothing to lock but the delivery reports.
 pub(super) struct Pipeline<'c> {
-    pub(super) options: &'c SourceOptions,
     /// Where the stream comes from.
     pub(super) server: &'c Server,
     pub(super) on_update: OnUpdate,
@@ -37,6 +35,7 @@ pub(super) struct Pipeline<'c> {
     /// is gone: the session's `wal_sender_timeout`.
     pub(super) silence_limit: Duration,
     pub(super) farewell: Farewell,
+    pub(super) watch: &'c Watch,
     pub(super) told: &'c ops::Connector,
     /// What was last told to stand against delivery.
     pub(super) trouble: Option<String>,
@@ -85,6 +84,7 @@ impl Pipeline<'_> {
                 () = self.stop.requested(), if !stopping => {}
                 () = self.stop.overdue(), if stopping => return Err(RelayError::Overdue),
                 () = self.farewell.overdue() => return Err(RelayError::ServerGoing),
+                unfit = self.watch.unfit() => return Err(unfit.into()),
                 () = self.delivery.reported() => {}
                 () = sleep_until(self.upstream.due_at(self.delivery.confirmed())) => {}
                 received = self.upstream.receive(&mut inbound) => received?,
@@ -200,11 +200,7 @@ impl Pipeline<'_> {
     /// Takes a table's new shape, with the catalog's help where the converters need it.
     async fn relation(&mut self, relation: &Relation) -> Result<(), RelayError> {
         let facts = if self.translator.needs_facts(relation)? {
-            let (options, server) = (self.options, self.server);
-            let asking = async {
-                let database = Database::connect_to(options, server).await?;
-                database.table_facts(relation.id).await
-            };
+            let asking = self.watch.table_facts(self.server, relation.id);
             let confirmed = self.delivery.confirmed();
             self.upstream.report_while(confirmed, asking).await?
         } else {

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
 use super::error::RelayError;
+use super::findings::{self, Finding, SlotUse, Unfit, Warned};
+use crate::config::Config;
 use crate::model::{Lsn, TableName};
 use crate::source::postgres::{
-    CapturedTable, Database, PublicationChange, Server, SnapshotMode, SourceError, SourceOptions,
-    TableFilter, create_slot, ensure_publication, find_slot, remember_slot, remembers_slot,
+    Database, OutboxFacts, PublicationAutocreate, Server, SnapshotMode, SourceError, SourceOptions,
+    StreamFacts, TableFilter, add_to_publication, create_publication, create_slot, remember_slot,
 };
 
 /// A server that would never notice our death is told to notice after this long.
@@ -21,72 +23,46 @@ pub(super) struct Prepared {
     /// To be set in the session, where the server's own is switched off.
     pub(super) set_wal_sender_timeout: Option<Duration>,
     /// The outbox tables there are.
-    pub(super) tables: Vec<CapturedTable>,
+    pub(super) tables: Vec<OutboxFacts>,
+    /// What was found, and said where it has to be.
+    pub(super) found: Vec<Finding>,
 }
 
 /// Looks at the server and makes publication and slot where they are missing and may be made.
 /// The publication comes first: a slot never sees one younger than itself.
 ///
-/// `known_slot` says that this process has used the slot: then one that is missing was dropped,
-/// and making another would lose what came in between (rule R8).
-///
 /// # Errors
-/// Whatever stands against streaming; nothing was created when existing rows are the reason.
+/// Whatever stands against streaming; then nothing was created or altered.
 pub(super) async fn prepare(
-    options: &SourceOptions,
-    known_slot: bool,
+    config: &Config,
+    used: SlotUse,
+    warned: &mut Warned,
 ) -> Result<Prepared, RelayError> {
+    let options = &config.source;
     let database = Database::connect(options).await?;
-    database.check_wal_level().await?;
-    let mut tables = Vec::new();
-    for table in database.tables().await? {
-        if includes(&options.tables, &table.name)? {
-            tables.push(table);
-        }
+    let facts = database.facts(options).await?;
+    let found = findings::of_database(&facts, config, used);
+    warned.say(&found);
+    if let Some(unfit) = Unfit::of(&found) {
+        return Err(unfit.into());
     }
-    if tables.is_empty() {
-        return Err(SourceError::Unusable(format!(
-            "no table of database {} is matched by table.include.list (as schema.table, without regard to case), so there is no outbox to read; create the table or mend the list",
-            options.database
-        ))
-        .into());
-    }
-    let slot = find_slot(&database, &options.slot).await?;
-    if slot.is_none() && (known_slot || remembers_slot(&database, options).await?) {
-        return Err(RelayError::SlotGone {
-            slot: options.slot.to_string(),
-            publication: options.publication.to_string(),
-        });
-    }
-    let existing_rows = match slot {
-        Some(_) => None,
-        None => rows_before_the_slot(&database, options, &tables).await?,
-    };
-    let change =
-        ensure_publication(&database, &options.publication, options.autocreate, &tables).await?;
-    match change {
-        PublicationChange::None => {}
-        PublicationChange::Created => {
-            tracing::info!("Created publication {}.", options.publication)
-        }
-        PublicationChange::Altered => tracing::warn!(
-            "Altered publication {} to publish exactly the tables of table.include.list.",
-            options.publication
-        ),
-    }
-    match slot {
+    let stream = &facts.stream;
+    let tables = &stream.tables;
+    match &stream.slot {
         Some(slot) => {
-            if let Some(pid) = slot.active_pid {
+            if let Some(holder) = &slot.holder {
                 return Err(SourceError::NotYet(format!(
-                    "replication slot {} is read by the server process {pid}, another outboxd perhaps; waiting until it is free",
-                    options.slot
+                    "replication slot {} is read by the server process {}, another outboxd perhaps; waiting until it is free",
+                    options.slot, holder.pid
                 ))
                 .into());
             }
         }
         None => {
+            let existing_rows = rows_before_the_slot(&database, options, tables).await?;
+            prepare_publication(&database, options, stream).await?;
             let lsn = create_slot(&database, &options.slot).await?;
-            remember_slot(&database, options).await?;
+            remember_slot(&database, options, stream.publication.as_ref()).await?;
             warn_of_first_start(options, lsn, existing_rows.as_deref());
         }
     }
@@ -95,8 +71,32 @@ pub(super) async fn prepare(
         server: database.server().clone(),
         wal_sender_timeout: configured.unwrap_or(WAL_SENDER_TIMEOUT),
         set_wal_sender_timeout: configured.is_none().then_some(WAL_SENDER_TIMEOUT),
-        tables,
+        tables: facts.stream.tables,
+        found,
     })
+}
+
+/// Makes the publication, or adds to it what it lacks: only before there is a slot, which would
+/// not see it.
+async fn prepare_publication(
+    database: &Database,
+    options: &SourceOptions,
+    stream: &StreamFacts,
+) -> Result<(), SourceError> {
+    let Some(publication) = &stream.publication else {
+        create_publication(database, options, &stream.tables).await?;
+        tracing::info!("Created publication {}.", options.publication);
+        return Ok(());
+    };
+    let lacking = publication.lacks(&stream.tables);
+    if options.autocreate == PublicationAutocreate::Filtered && !lacking.is_empty() {
+        add_to_publication(database, options, &lacking).await?;
+        tracing::warn!(
+            "Added to publication {} what it lacked of table.include.list.",
+            options.publication
+        );
+    }
+    Ok(())
 }
 
 /// Whether the filters name the table.
@@ -114,10 +114,10 @@ pub(super) fn includes(filter: &TableFilter, table: &TableName) -> Result<bool, 
 async fn rows_before_the_slot(
     database: &Database,
     options: &SourceOptions,
-    tables: &[CapturedTable],
+    tables: &[OutboxFacts],
 ) -> Result<Option<String>, RelayError> {
     let mut found = Vec::new();
-    for table in tables {
+    for OutboxFacts { table, .. } in tables {
         let count = match database.count_rows(table, COUNT_LIMIT).await {
             Ok(count) => count,
             // Without the right to read, nobody can say how many rows stay behind.
@@ -137,7 +137,7 @@ async fn rows_before_the_slot(
             COUNT_LIMIT => format!("{COUNT_LIMIT} rows or more"),
             count => format!("{count} rows"),
         };
-        if options.snapshot == SnapshotMode::Initial {
+        if options.snapshot != SnapshotMode::NoData {
             return Err(RelayError::NeedsSnapshot {
                 slot: options.slot.to_string(),
                 table: table.name.clone(),

@@ -1,13 +1,11 @@
 use std::time::Duration;
 
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
 use super::farewell::Farewell;
 use super::feedback::Feedback;
+use super::findings::{SlotUse, Warned};
 use super::pipeline::Pipeline;
 use super::prepare::{Prepared, prepare};
 use super::resume::Continuity;
@@ -15,7 +13,7 @@ use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
-use super::watch::watch_slot;
+use super::watch::Watch;
 use crate::config::{Config, OnFatal};
 use crate::model::{ConfirmedLsn, ErrorClass};
 use crate::ops;
@@ -32,15 +30,12 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// When only a person can mend what is wrong, and it never streamed or `outboxd.on.fatal=exit`.
 /// The slot keeps its position.
 pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
-    // In a task of its own: the slot is watched whatever becomes of the relay. Ends with the set.
-    let mut watching = JoinSet::new();
-    let (tell_going, going) = watch::channel(false);
-    watching.spawn(watch_slot(config.source.clone(), told.clone(), tell_going));
     let mut connector = Connector {
         config,
         stop,
         told,
-        going,
+        watch: Watch::start(config, told),
+        warned: Warned::default(),
         run_id: uuid::Uuid::now_v7().to_string(),
         delivery: None,
         confirmed_before: ConfirmedLsn::NONE,
@@ -117,8 +112,10 @@ struct Connector<'c> {
     config: &'c Config,
     stop: &'c Stop,
     told: &'c ops::Connector,
-    /// Whether the database server is shutting down.
-    going: watch::Receiver<bool>,
+    /// Looks at the server whatever becomes of the relay.
+    watch: Watch,
+    /// What the last look before a stream warned of.
+    warned: Warned,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
     /// Outlives a lost database connection (rule R4).
@@ -134,19 +131,24 @@ impl Connector<'_> {
     async fn attempt(&mut self) -> Result<(), RelayError> {
         self.confirmed_before = self.confirmed();
         let source = &self.config.source;
-        let known_slot = self.has_streamed;
+        let used = match self.has_streamed {
+            true => SlotUse::InThisProcess,
+            false => SlotUse::Unknown,
+        };
         let starting = async {
-            let prepared = prepare(source, known_slot).await?;
+            let prepared = prepare(self.config, used, &mut self.warned).await?;
             let started =
                 ReplicationStream::start(source, &prepared.server, prepared.set_wal_sender_timeout)
                     .await?;
             Ok::<_, RelayError>((prepared, started))
         };
-        let (prepared, (stream, inbound, system)) = tokio::select! {
+        let (mut prepared, (stream, inbound, system)) = tokio::select! {
             started = self.told.alive_during(starting) => started?,
             () = self.stop.requested() => return Ok(()),
         };
-        let translator = self.translator()?;
+        let mut translator = self.translator()?;
+        let tables = prepared.tables.iter().map(|outbox| &outbox.table);
+        translator.knows(tables.map(|table| (table.id, table.name.clone())));
         let delivery = match &mut self.delivery {
             Some(delivery) => delivery,
             empty => empty.insert(Delivery::open(
@@ -161,7 +163,6 @@ impl Connector<'_> {
             );
         }
         let pipeline = Pipeline {
-            options: source,
             server: &prepared.server,
             on_update: self.config.router.on_update,
             upstream: Upstream::new(
@@ -176,12 +177,15 @@ impl Connector<'_> {
             updates: Seldom::default(),
             silence_limit: prepared.wal_sender_timeout,
             farewell: Farewell::new(
-                self.going.clone(),
+                self.watch.going(),
                 self.config.delivery.server_shutdown_grace,
             ),
+            watch: &self.watch,
             told: self.told,
             trouble: None,
         };
+        self.watch
+            .stream_started(std::mem::take(&mut prepared.found));
         self.told.streaming();
         if std::mem::replace(&mut self.has_streamed, true) {
             self.told.reconnected();
@@ -259,7 +263,7 @@ fn say_what_goes_where(config: &Config, prepared: &Prepared) {
     let tables: Vec<String> = prepared
         .tables
         .iter()
-        .map(|table| table.name.to_string())
+        .map(|outbox| outbox.table.name.to_string())
         .collect();
     let target = match &config.sink {
         SinkOptions::Kafka(kafka) => format!("Kafka at {}", kafka.bootstrap_servers),

@@ -24,6 +24,8 @@ pub(super) struct Translator {
     /// Headers that every record begins with.
     context_headers: Vec<(String, Option<Vec<u8>>)>,
     tables: HashMap<RelationId, Table>,
+    /// The outbox tables there are, by the names they have now.
+    outboxes: HashMap<RelationId, TableName>,
     arena: Vec<u8>,
 }
 
@@ -32,6 +34,11 @@ enum Table {
     Outbox(Box<OutboxTable>),
     /// Published too, but no outbox of ours.
     Foreign,
+    /// An outbox that has, or had, a name which the filters do not know: with the name they do.
+    Renamed {
+        now: TableName,
+        known: TableName,
+    },
 }
 
 struct OutboxTable {
@@ -83,8 +90,14 @@ impl Translator {
             filter,
             context_headers: encoded,
             tables: HashMap::new(),
+            outboxes: HashMap::new(),
             arena: Vec::new(),
         })
+    }
+
+    /// Says which outbox tables there are before the stream tells it.
+    pub(super) fn knows(&mut self, outboxes: impl Iterator<Item = (RelationId, TableName)>) {
+        self.outboxes.extend(outboxes);
     }
 
     /// Whether this table's shape needs facts that only the catalog has (rule R6).
@@ -107,9 +120,16 @@ impl Translator {
         facts: &TableFacts,
     ) -> Result<(), RelayError> {
         let table = if includes(&self.filter, &relation.table)? {
+            self.outboxes.insert(relation.id, relation.table.clone());
             Table::Outbox(Box::new(self.outbox(relation, facts)?))
         } else {
-            Table::Foreign
+            match self.outboxes.get(&relation.id) {
+                None => Table::Foreign,
+                Some(known) => Table::Renamed {
+                    now: relation.table.clone(),
+                    known: known.clone(),
+                },
+            }
         };
         self.tables.insert(relation.id, table);
         Ok(())
@@ -122,7 +142,7 @@ impl Translator {
     pub(super) fn outbox_name(&self, id: RelationId) -> Result<Option<&TableName>, RelayError> {
         match self.tables.get(&id) {
             Some(Table::Outbox(table)) => Ok(Some(&table.name)),
-            Some(Table::Foreign) => Ok(None),
+            Some(Table::Foreign | Table::Renamed { .. }) => Ok(None),
             None => Err(undescribed(id)),
         }
     }
@@ -130,7 +150,8 @@ impl Translator {
     /// The record for an inserted row; `None` for a table that is none of ours.
     ///
     /// # Errors
-    /// When the event cannot be sent as it is, or the stream has not described the table.
+    /// When the event cannot be sent as it is, the table was renamed so that it would be passed
+    /// over, or the stream has not described the table.
     pub(super) fn record<'a>(
         &'a mut self,
         id: RelationId,
@@ -140,6 +161,7 @@ impl Translator {
         let table = match self.tables.get(&id) {
             Some(Table::Outbox(table)) => table,
             Some(Table::Foreign) => return Ok(None),
+            Some(Table::Renamed { now, known }) => return Err(renamed(now, known).into()),
             None => return Err(undescribed(id)),
         };
         self.arena.clear();
@@ -264,6 +286,15 @@ fn refuse(relation: &Relation, why: TableProblem) -> Box<TableError> {
     Box::new(TableError {
         table: relation.table.clone(),
         why,
+    })
+}
+
+fn renamed(now: &TableName, known: &TableName) -> Box<TableError> {
+    Box::new(TableError {
+        table: now.clone(),
+        why: TableProblem::Renamed {
+            known: known.clone(),
+        },
     })
 }
 

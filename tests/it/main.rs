@@ -16,6 +16,7 @@ mod check;
 mod configuration;
 mod connecting;
 mod first_start;
+mod foundations;
 mod golden;
 mod health;
 mod log_positions;

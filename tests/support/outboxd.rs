@@ -313,6 +313,15 @@ impl Outboxd {
         self.child.wait().expect("wait");
     }
 
+    /// How many threads and open descriptors it has now.
+    pub fn threads_and_descriptors(&self) -> (usize, usize) {
+        let count = |kind: &str| {
+            let entries = std::fs::read_dir(format!("/proc/{}/{kind}", self.child.id()));
+            entries.expect("it runs").count()
+        };
+        (count("task"), count("fd"))
+    }
+
     /// The most memory it has had resident, in KiB (`VmHWM`).
     pub fn peak_memory_kib(&self) -> u64 {
         let status =

@@ -4,9 +4,9 @@ use postgres_protocol::escape::{escape_identifier, escape_literal};
 
 use crate::config::Config;
 use crate::model::TableName;
-use crate::relay::findings::{Severity, of_slot};
+use crate::relay::findings::{Severity, SlotUse, of_slot};
 use crate::router;
-use crate::source::postgres::{Facts, OutboxFacts, slot_mark};
+use crate::source::postgres::{Facts, OutboxFacts, publication_comment};
 
 const OUTBOX: &str = include_str!("../../../sql/outbox.sql");
 const ROLE: &str = include_str!("../../../sql/role.sql");
@@ -32,7 +32,7 @@ pub(super) struct Step {
 /// When something is there that must not be touched, or a name is not known.
 pub(super) fn steps(facts: Option<&Facts>, config: &Config) -> Result<Vec<Step>, String> {
     if let Some(facts) = facts {
-        let bad = of_slot(&facts.stream, &config.source)
+        let bad = of_slot(&facts.stream, &config.source, SlotUse::Unknown)
             .into_iter()
             .find(|finding| finding.severity == Severity::Error);
         if let Some(bad) = bad {
@@ -212,17 +212,12 @@ fn slot(facts: Option<&Facts>, config: &Config) -> [Step; 2] {
     let there = facts.is_some_and(|facts| facts.stream.slot.is_some());
     let publication_facts = facts.and_then(|facts| facts.stream.publication.as_ref());
     let marked = publication_facts.is_some_and(|facts| facts.marks(name));
-    // What others wrote there stays.
-    let comment = match publication_facts.and_then(|facts| facts.comment.as_deref()) {
-        Some(comment) if !comment.is_empty() => format!("{comment}; {}", slot_mark(name)),
-        _ => slot_mark(name),
-    };
     let creation = statement(SLOT, "SELECT pg_create_logical_replication_slot")
         .replace("'claims_outbox_slot'", &escape_literal(name.as_str()));
     let mark = statement(SLOT, "COMMENT ON PUBLICATION")
         .replace(
             "'outboxd slot=claims_outbox_slot'",
-            &escape_literal(&comment),
+            &escape_literal(&publication_comment(&config.source, publication_facts)),
         )
         .replace(
             "claims_outbox_pub",

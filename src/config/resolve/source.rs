@@ -205,7 +205,7 @@ fn autocreate(reader: &mut Reader<'_>) -> Option<PublicationAutocreate> {
     const KEY: &str = "publication.autocreate.mode";
     if reader.text(KEY).is_none() && reader.may_be_absent(KEY) {
         if reader.text("table.include.list").is_some() {
-            return Some(PublicationAutocreate::Filtered);
+            return Some(PublicationAutocreate::Unsaid);
         }
         reader.problem(
             KEY,
@@ -244,7 +244,7 @@ fn snapshot(reader: &mut Reader<'_>) -> Option<SnapshotMode> {
         &[
             ("no_data", Ok(SnapshotMode::NoData)),
             ("initial", Ok(SnapshotMode::Initial)),
-            ("when_needed", Ok(SnapshotMode::Initial)),
+            ("when_needed", Ok(SnapshotMode::WhenNeeded)),
             ("always", Err(INSTEAD)),
             ("initial_only", Err(INSTEAD)),
             ("configuration_based", Err(INSTEAD)),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::{Finding, Severity};
 use crate::config::{self, Config};
 use crate::model::{Column, Lsn, RelationId, TableName, TypeOid};
 use crate::source::postgres::{
@@ -124,5 +125,17 @@ fn outbox() -> OutboxFacts {
         may_use_schema: true,
         may_select: true,
         owned: false,
+    }
+}
+
+/// Asserts that there is one finding, of this severity, with these words.
+#[track_caller]
+pub(super) fn only(findings: &[Finding], severity: Severity, words: &[&str]) {
+    let [finding] = findings else {
+        panic!("{findings:#?}");
+    };
+    assert_eq!(finding.severity, severity, "{finding}");
+    for word in words {
+        assert!(finding.to_string().contains(word), "{word}: {finding}");
     }
 }

@@ -3,7 +3,7 @@ use postgres_protocol::escape::{escape_identifier, escape_literal};
 use super::{Finding, advice, sql};
 use crate::source::postgres::{
     OutboxFacts, PublicationAutocreate, PublicationFacts, PublishedTable, SourceOptions,
-    StreamFacts,
+    StreamFacts, publication_addition, publication_creation,
 };
 
 /// The publication: whether every outbox is in it with its inserts (rule R8).
@@ -14,16 +14,6 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
     let name = &source.publication;
     let quoted = escape_identifier(name.as_str());
     let mut findings = Vec::new();
-    if publication.all_tables && source.autocreate == PublicationAutocreate::Filtered {
-        findings.push(Finding::error(
-            format!(
-                "Publication {name} is FOR ALL TABLES and cannot be narrowed to the tables of table.include.list."
-            ),
-            advice(
-                "set publication.autocreate.mode=disabled to use it as it is, or name another publication.name",
-            ),
-        ));
-    }
     if !publication.inserts {
         findings.push(Finding::error(
             format!("Publication {name} does not publish inserts, which are the events."),
@@ -39,7 +29,8 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
         }
         findings.extend(replica_identity(publication, outbox, source));
     }
-    if publication.older_than_slot == Some(false) {
+    // One with the slot's mark was there when the slot was made.
+    if publication.older_than_slot == Some(false) && !publication.marks(&source.slot) {
         findings.push(younger(source));
     }
     if findings.is_empty() {
@@ -48,26 +39,6 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
         )));
     }
     findings
-}
-
-/// The statement that makes the publication.
-fn creation(stream: &StreamFacts, source: &SourceOptions) -> String {
-    let tables: Vec<String> = stream.tables.iter().map(|t| t.table.quoted()).collect();
-    let usable_identity = stream.tables.iter().all(|t| t.table.usable_identity);
-    let partitioned = stream.tables.iter().any(|t| t.partitioned);
-    format!(
-        "CREATE PUBLICATION {} FOR TABLE {} WITH (publish = '{}'{});",
-        escape_identifier(source.publication.as_str()),
-        tables.join(", "),
-        match usable_identity {
-            true => "insert, update",
-            false => "insert",
-        },
-        match partitioned {
-            true => ", publish_via_partition_root = true",
-            false => "",
-        }
-    )
 }
 
 fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
@@ -86,7 +57,7 @@ fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
             ),
             sql(format!(
                 "{}\n-- then pass over what was written before it, and write those events again:\nSELECT pg_replication_slot_advance({}, pg_current_wal_lsn());",
-                creation(stream, source),
+                publication_creation(source, &stream.tables),
                 escape_literal(slot.as_str())
             )),
         );
@@ -94,15 +65,17 @@ fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
     match source.autocreate {
         PublicationAutocreate::Disabled => Finding::error(
             format!("Publication {name} does not exist, and publication.autocreate.mode=disabled."),
-            sql(creation(stream, source)),
+            sql(publication_creation(source, &stream.tables)),
         ),
         PublicationAutocreate::NoTables => Finding::error(
             format!(
                 "Publication {name} does not exist, and publication.autocreate.mode=no_tables would make it without the outbox: nothing would ever be sent."
             ),
-            sql(creation(stream, source)),
+            sql(publication_creation(source, &stream.tables)),
         ),
-        PublicationAutocreate::Filtered | PublicationAutocreate::AllTables => Finding::ok(format!(
+        PublicationAutocreate::Filtered
+        | PublicationAutocreate::Unsaid
+        | PublicationAutocreate::AllTables => Finding::ok(format!(
             "Publication {name} does not exist; `run` makes it at its first start."
         )),
     }
@@ -114,7 +87,7 @@ fn without_table(outbox: &OutboxFacts, stream: &StreamFacts, source: &SourceOpti
     if source.autocreate == PublicationAutocreate::Filtered && stream.slot.is_none() {
         return Finding::warning(
             format!(
-                "Publication {name} is without table {table}; `run` makes its tables those of table.include.list."
+                "Publication {name} is without table {table}; `run` adds it at its first start."
             ),
             advice(
                 "set publication.autocreate.mode=disabled, should the publication stay as it is",
@@ -126,9 +99,8 @@ fn without_table(outbox: &OutboxFacts, stream: &StreamFacts, source: &SourceOpti
             "Publication {name} is without table {table}: its events are not sent, also not later, when the table is added."
         ),
         sql(format!(
-            "ALTER PUBLICATION {} ADD TABLE {};  -- then write the events of the meantime again",
-            escape_identifier(name.as_str()),
-            outbox.table.quoted()
+            "{}  -- then write the events of the meantime again",
+            publication_addition(source, &[outbox])
         )),
     )
 }
@@ -194,7 +166,8 @@ fn younger(source: &SourceOptions) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Severity, planted};
+    use super::super::Severity;
+    use super::super::planted::{self, only};
     use super::*;
 
     fn after(change: impl FnOnce(&mut StreamFacts, &mut SourceOptions)) -> Vec<Finding> {
@@ -202,17 +175,6 @@ mod tests {
         let mut source = planted::config().source;
         change(&mut facts.stream, &mut source);
         findings(&facts.stream, &source)
-    }
-
-    #[track_caller]
-    fn only(findings: &[Finding], severity: Severity, words: &[&str]) {
-        let [finding] = findings else {
-            panic!("{findings:#?}");
-        };
-        assert_eq!(finding.severity, severity, "{finding}");
-        for word in words {
-            assert!(finding.to_string().contains(word), "{word}: {finding}");
-        }
     }
 
     #[test]
@@ -269,11 +231,6 @@ mod tests {
             &change(|publication| publication.tables[0].row_filter = Some("(n > 1)".to_owned())),
             Severity::Warning,
             &["WHERE (n > 1)"],
-        );
-        only(
-            &change(|publication| publication.all_tables = true),
-            Severity::Error,
-            &["FOR ALL TABLES"],
         );
         only(
             &change(|publication| publication.older_than_slot = Some(false)),

@@ -3,6 +3,7 @@ use postgres_protocol::escape::escape_identifier;
 use super::{Finding, advice, sql};
 use crate::source::postgres::{
     Facts, OutboxFacts, PublicationAutocreate, RoleFacts, SnapshotMode, SourceOptions,
+    publication_addition,
 };
 
 /// The rights the role lacks, each with the statement that gives it.
@@ -53,7 +54,7 @@ fn reading(
     slot_is_missing: bool,
     source: &SourceOptions,
 ) -> Vec<Finding> {
-    let refuses = slot_is_missing && source.snapshot == SnapshotMode::Initial;
+    let refuses = slot_is_missing && source.snapshot != SnapshotMode::NoData;
     let lacks = |right: &str, grant: String| {
         let what = format!(
             "Role {} lacks {right}; {}.",
@@ -113,7 +114,9 @@ fn publishing(role: &RoleFacts, facts: &Facts, source: &SourceOptions) -> Vec<Fi
                     ),
                 )];
             }
-            PublicationAutocreate::Filtered | PublicationAutocreate::NoTables => {
+            PublicationAutocreate::Filtered
+            | PublicationAutocreate::Unsaid
+            | PublicationAutocreate::NoTables => {
                 if !role.may_create {
                     findings.push(Finding::error(
                         format!(
@@ -131,32 +134,31 @@ fn publishing(role: &RoleFacts, facts: &Facts, source: &SourceOptions) -> Vec<Fi
             }
         },
         Some(publication) => {
-            let mut wanted: Vec<_> = stream.tables.iter().map(|t| &t.table.name).collect();
-            let mut there: Vec<_> = publication.tables.iter().map(|t| &t.name).collect();
-            wanted.sort();
-            there.sort();
-            let stays = publication.all_tables || wanted == there;
-            if source.autocreate != PublicationAutocreate::Filtered || stays {
+            let lacking = publication.lacks(&stream.tables);
+            // Beside a slot it is not altered at all.
+            if source.autocreate != PublicationAutocreate::Filtered
+                || stream.slot.is_some()
+                || publication.all_tables
+                || lacking.is_empty()
+            {
                 return Vec::new();
             }
             if !publication.may_alter {
-                let tables: Vec<String> = stream.tables.iter().map(|t| t.table.quoted()).collect();
                 return vec![Finding::error(
                     format!(
-                        "Publication {name} has other tables than table.include.list names, and role {} may not alter it.",
+                        "Publication {name} lacks tables that table.include.list names, and role {} may not alter it.",
                         role.name
                     ),
-                    sql(format!(
-                        "ALTER PUBLICATION {} SET TABLE {};",
-                        escape_identifier(name.as_str()),
-                        tables.join(", ")
-                    )),
+                    sql(publication_addition(source, &lacking)),
                 )];
             }
             "altering"
         }
     };
-    if source.autocreate == PublicationAutocreate::Filtered {
+    if matches!(
+        source.autocreate,
+        PublicationAutocreate::Filtered | PublicationAutocreate::Unsaid
+    ) {
         let foreign = stream.tables.iter().filter(|outbox| !outbox.owned);
         findings.extend(foreign.map(|outbox| {
             Finding::error(
@@ -238,12 +240,13 @@ mod tests {
     }
 
     #[test]
-    fn another_table_in_a_publication_that_is_not_ours_is_an_error() {
+    fn a_table_that_lacks_in_a_publication_that_is_not_ours_is_an_error() {
         let mut facts = planted::facts();
         facts.stream.publication.as_mut().unwrap().tables.clear();
+        facts.stream.slot = None;
         assert_eq!(
             statements(&facts, &planted::config().source),
-            [r#"ALTER PUBLICATION "claims_pub" SET TABLE "public"."outbox";"#]
+            [r#"ALTER PUBLICATION "claims_pub" ADD TABLE "public"."outbox";"#]
         );
     }
 }

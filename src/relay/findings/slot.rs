@@ -1,14 +1,20 @@
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::{Finding, advice, sql};
+use super::{Finding, SlotUse, advice, sql};
 use crate::model::{SlotName, TableName};
-use crate::source::postgres::{APPLICATION_NAME, SlotFacts, SourceOptions, StreamFacts};
+use crate::source::postgres::{
+    APPLICATION_NAME, PublicationFacts, SlotFacts, SnapshotMode, SourceOptions, StreamFacts,
+};
 
 /// The slot: every state in which it does not serve, or soon will not (rule R8).
-pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Finding> {
+pub(super) fn findings(
+    stream: &StreamFacts,
+    source: &SourceOptions,
+    used: SlotUse,
+) -> Vec<Finding> {
     let name = &source.slot;
     let Some(slot) = &stream.slot else {
-        return vec![missing(stream, source)];
+        return vec![missing(stream, source, used)];
     };
     if let Some(of_another_kind) = of_another_kind(slot, name) {
         return vec![of_another_kind];
@@ -24,25 +30,40 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
     findings
 }
 
-fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
+fn missing(stream: &StreamFacts, source: &SourceOptions, used: SlotUse) -> Finding {
     let (name, publication) = (&source.slot, &source.publication);
-    let known = stream
-        .publication
-        .as_ref()
-        .is_some_and(|facts| facts.marks(name));
-    if !known {
+    let marks = |facts: &PublicationFacts| facts.marks(name);
+    let marked = stream.publication.as_ref().is_some_and(marks);
+    if !marked && used == SlotUse::Unknown {
         return Finding::ok(format!(
             "Replication slot {name} does not exist; `run` makes it at its first start."
         ));
     }
+    let who = match marked {
+        true => format!("the comment on publication {publication} says so"),
+        false => "by this process".to_owned(),
+    };
+    let what = format!(
+        "Replication slot {name} is missing, although it was in use ({who}): it was dropped, or the server was upgraded or failed over without it. Events committed since its last position were not sent, unless nothing was written; find them in the outbox table and write them again."
+    );
+    if source.snapshot == SnapshotMode::WhenNeeded {
+        return Finding::warning(
+            what,
+            advice("`run` makes it anew, since snapshot.mode=when_needed asks for it"),
+        );
+    }
     Finding::error(
-        format!(
-            "Replication slot {name} is missing, although it was in use (the comment on publication {publication} says so): it was dropped, or the server was upgraded or failed over without it. Events committed since its last position were not sent, unless nothing was written; find them in the outbox table and write them again."
-        ),
-        sql(format!(
-            "-- once what was missed is dealt with, forget the old slot, and `run` makes a new one:\nCOMMENT ON PUBLICATION {} IS NULL;",
-            escape_identifier(publication.as_str())
-        )),
+        what,
+        sql(match marked {
+            true => format!(
+                "-- once what was missed is dealt with, forget the old slot, and `run` makes a new one:\nCOMMENT ON PUBLICATION {} IS NULL;",
+                escape_identifier(publication.as_str())
+            ),
+            false => format!(
+                "-- once what was missed is dealt with, make a new one:\nSELECT pg_create_logical_replication_slot({}, 'pgoutput');",
+                escape_literal(name.as_str())
+            ),
+        }),
     )
 }
 
@@ -194,26 +215,16 @@ fn holder(slot: &SlotFacts, source: &SourceOptions) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Severity, planted};
+    use super::super::Severity;
+    use super::super::planted::{self, only};
     use super::*;
-    use crate::source::postgres::{SlotHolder, slot_mark};
+    use crate::source::postgres::{Facts, SlotHolder, slot_mark};
 
     /// The findings after `change` was made to a slot in good order.
     fn after(change: impl FnOnce(&mut SlotFacts)) -> Vec<Finding> {
         let mut facts = planted::facts();
         change(facts.stream.slot.as_mut().unwrap());
-        findings(&facts.stream, &planted::config().source)
-    }
-
-    #[track_caller]
-    fn only(findings: &[Finding], severity: Severity, words: &[&str]) {
-        let [finding] = findings else {
-            panic!("{findings:#?}");
-        };
-        assert_eq!(finding.severity, severity, "{finding}");
-        for word in words {
-            assert!(finding.to_string().contains(word), "{word}: {finding}");
-        }
+        findings(&facts.stream, &planted::config().source, SlotUse::Unknown)
     }
 
     #[test]
@@ -302,17 +313,33 @@ mod tests {
     fn a_missing_slot_is_an_error_only_when_it_was_in_use() {
         let mut facts = planted::facts();
         facts.stream.slot = None;
-        let source = planted::config().source;
+        let mut source = planted::config().source;
+        let look =
+            |facts: &Facts, source: &SourceOptions, used| findings(&facts.stream, source, used);
         only(
-            &findings(&facts.stream, &source),
+            &look(&facts, &source, SlotUse::Unknown),
             Severity::Ok,
             &["first start"],
         );
+        only(
+            &look(&facts, &source, SlotUse::InThisProcess),
+            Severity::Error,
+            &[
+                "was in use (by this process)",
+                "pg_create_logical_replication_slot('claims'",
+            ],
+        );
         facts.stream.publication.as_mut().unwrap().comment = Some(slot_mark(&source.slot));
         only(
-            &findings(&facts.stream, &source),
+            &look(&facts, &source, SlotUse::Unknown),
             Severity::Error,
-            &["was in use"],
+            &["was in use (the comment", "COMMENT ON PUBLICATION"],
+        );
+        source.snapshot = SnapshotMode::WhenNeeded;
+        only(
+            &look(&facts, &source, SlotUse::Unknown),
+            Severity::Warning,
+            &["snapshot.mode=when_needed"],
         );
     }
 }

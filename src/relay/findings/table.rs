@@ -11,13 +11,7 @@ use crate::source::postgres::{OutboxFacts, PublicationFacts, StreamFacts};
 /// The outbox tables: whether they are there, and fit the router's and converters' options.
 pub(super) fn findings(stream: &StreamFacts, config: &Config) -> Vec<Finding> {
     if stream.tables.is_empty() {
-        return vec![Finding::error(
-            format!(
-                "No table of database {} is matched by table.include.list (as schema.table, whatever the case), so there is no outbox to read. A table that is UNLOGGED does not count: the log has nothing of it.",
-                config.source.database
-            ),
-            advice("create the table (`outboxd setup` prints it), or mend table.include.list"),
-        )];
+        return vec![no_table(stream, config)];
     }
     let publication = stream.publication.as_ref();
     let mut findings = Vec::new();
@@ -34,6 +28,26 @@ pub(super) fn findings(stream: &StreamFacts, config: &Config) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn no_table(stream: &StreamFacts, config: &Config) -> Finding {
+    let source = &config.source;
+    let published = stream.publication.iter().flat_map(|p| &p.tables);
+    let names: Vec<String> = published.map(|table| table.name.to_string()).collect();
+    let renamed = match (names.len(), names.join(", ")) {
+        (1..=5, names) => format!(
+            " Publication {} publishes {names}: was the outbox renamed?",
+            source.publication
+        ),
+        _ => String::new(),
+    };
+    Finding::error(
+        format!(
+            "No table of database {} is matched by table.include.list (as schema.table, whatever the case), so there is no outbox to read.{renamed} A table that is UNLOGGED does not count: the log has nothing of it.",
+            source.database
+        ),
+        advice("create the table (`outboxd setup` prints it), or mend table.include.list"),
+    )
 }
 
 /// Rows of partitions come under the partitions' names, unless published via the root.

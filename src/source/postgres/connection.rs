@@ -207,16 +207,39 @@ fn unless_error(doing: &'static str, message: &Message) -> Result<(), SourceErro
 }
 
 /// Turns an ErrorResponse into our error.
-pub(super) fn server_error(doing: &'static str, mut fields: ErrorFields<'_>) -> SourceError {
-    let (mut code, mut message, mut hint) = (String::new(), String::new(), None);
-    while let Ok(Some(field)) = fields.next() {
-        let text = String::from_utf8_lossy(field.value_bytes()).into_owned();
-        match field.type_() {
-            b'C' => code = text,
-            b'M' => message = text,
-            b'H' => hint = Some(text),
-            _ => {}
+pub(super) fn server_error(doing: &'static str, fields: ErrorFields<'_>) -> SourceError {
+    Complaint::of(fields).into_error(doing)
+}
+
+/// An error or a notice of the server (PostgreSQL documentation, "Error and Notice Message
+/// Fields").
+#[derive(Debug, Default)]
+pub(super) struct Complaint {
+    /// SQLSTATE.
+    pub(super) code: String,
+    /// The function of the server's source that says it; never translated.
+    pub(super) routine: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Complaint {
+    pub(super) fn of(mut fields: ErrorFields<'_>) -> Self {
+        let mut complaint = Self::default();
+        while let Ok(Some(field)) = fields.next() {
+            let text = String::from_utf8_lossy(field.value_bytes()).into_owned();
+            match field.type_() {
+                b'C' => complaint.code = text,
+                b'R' => complaint.routine = text,
+                b'M' => complaint.message = text,
+                b'H' => complaint.hint = Some(text),
+                _ => {}
+            }
         }
+        complaint
     }
-    SourceError::from_server(doing, &code, &message, hint.as_deref())
+
+    pub(super) fn into_error(self, doing: &'static str) -> SourceError {
+        SourceError::from_server(doing, &self.code, &self.message, self.hint.as_deref())
+    }
 }

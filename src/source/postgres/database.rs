@@ -110,21 +110,6 @@ impl Database {
         &self.server
     }
 
-    /// Refuses a server whose log carries no logical changes.
-    ///
-    /// # Errors
-    /// When `wal_level` is not `logical`, or it cannot be asked.
-    pub async fn check_wal_level(&self) -> Result<(), SourceError> {
-        let level: String = self.setting("wal_level").await?;
-        if level == "logical" {
-            return Ok(());
-        }
-        Err(SourceError::Unusable(format!(
-            "the server at {} has wal_level={level}, and logical replication needs wal_level=logical; as a superuser: ALTER SYSTEM SET wal_level = 'logical'; then restart the server",
-            self.server
-        )))
-    }
-
     /// The server's `wal_sender_timeout` for this role, `None` where it is switched off.
     ///
     /// # Errors

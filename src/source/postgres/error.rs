@@ -5,7 +5,7 @@ use tokio_postgres::error::SqlState;
 
 use super::Server;
 use super::pgoutput::DecodeError;
-use crate::model::{ErrorClass, MatchError, TableName};
+use crate::model::{ErrorClass, MatchError, PublicationName, SlotName, TableName};
 
 /// What can go wrong between us and PostgreSQL.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +49,16 @@ pub enum SourceError {
     /// The server asks for a login we cannot or must not do.
     #[error("{0}")]
     Login(String),
+    /// The slot is at a place of the log where the publication does not exist yet.
+    #[error(
+        "replication slot {slot} is at a place of the log that is older than publication {publication}, which was made, or made again, after it: the server cannot send the events that were written before the publication. Find out which these are by comparing the outbox table with the topics, and write them again; the slot passes over them with: SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())"
+    )]
+    PublicationIsYoung {
+        /// The slot.
+        slot: SlotName,
+        /// The publication.
+        publication: PublicationName,
+    },
     /// Something is not as it must be, and only a person can change it.
     #[error("{0}")]
     Unusable(String),
@@ -67,9 +77,11 @@ impl SourceError {
             Self::Io { .. } | Self::NotYet(_) | Self::NoServer(_) => ErrorClass::Retry,
             Self::Server { code, .. } => class_of_sqlstate(code),
             Self::Protocol { .. } => ErrorClass::Retry,
-            Self::Decode(_) | Self::Tls(_) | Self::Login(_) | Self::Unusable(_) => {
-                ErrorClass::Fatal
-            }
+            Self::Decode(_)
+            | Self::Tls(_)
+            | Self::Login(_)
+            | Self::PublicationIsYoung { .. }
+            | Self::Unusable(_) => ErrorClass::Fatal,
         }
     }
 

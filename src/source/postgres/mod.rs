@@ -45,8 +45,11 @@ pub use options::{
     Authorities, PublicationAutocreate, SnapshotMode, SourceOptions, SslMode, TlsOptions,
 };
 pub use password::Password;
-pub use publication::{PublicationChange, ensure_publication, remember_slot, remembers_slot};
+pub use publication::{
+    add_to_publication, create_publication, publication_addition, publication_comment,
+    publication_creation, remember_slot,
+};
 pub use server_list::{Server, ServerList, ServerListError};
-pub use slot::{SlotState, create_slot, find_slot};
+pub use slot::create_slot;
 pub use stream::{ReplicationStream, StreamEvent, SystemIdentity};
 pub use table_filter::{TableFilter, TableFilterError};

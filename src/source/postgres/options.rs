@@ -79,8 +79,12 @@ pub enum SslMode {
 pub enum PublicationAutocreate {
     /// Never create or alter; missing is an error.
     Disabled,
-    /// Create for the tables that the filters name, and keep it equal to them.
+    /// Create for the tables that the filters name, and add to one that lacks some, as long as
+    /// there is no slot. Debezium also takes others away, which may be somebody else's.
     Filtered,
+    /// Nothing said: create for the tables that the filters name; use an existing one as it is.
+    /// Debezium's default is `all_tables`, which uses an existing one likewise.
+    Unsaid,
     /// Create `FOR ALL TABLES`; use an existing one as it is.
     AllTables,
     /// Create an empty one; use an existing one as it is.
@@ -92,7 +96,9 @@ pub enum PublicationAutocreate {
 pub enum SnapshotMode {
     /// They are not sent (`no_data`, and its old name `never`).
     NoData,
-    /// They would have to be sent first (`initial`, `when_needed`, or nothing said); until
-    /// snapshots exist, a start with such rows and no slot is refused.
+    /// They would have to be sent first (`initial`, or nothing said); until snapshots exist, a
+    /// start with such rows and no slot is refused.
     Initial,
+    /// As `Initial`, also when a slot that was in use is missing.
+    WhenNeeded,
 }

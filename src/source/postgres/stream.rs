@@ -5,14 +5,14 @@ use postgres_protocol::escape::escape_identifier;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
-use super::connection::{Connection, server_error};
+use super::connection::{Complaint, Connection};
 use super::frame::{Inbound, Received};
 use super::login::{self, Purpose};
 use super::server_list::Server;
 use super::socket::{Duplex, write_all};
 use super::walmsg::StatusUpdate;
 use super::{SourceError, SourceOptions};
-use crate::model::{ConfirmedLsn, Lsn};
+use crate::model::{ConfirmedLsn, Lsn, PublicationName, SlotName};
 
 /// The running stream of a replication slot: we read the log from it and write positions to it.
 ///
@@ -22,6 +22,8 @@ pub struct ReplicationStream {
     io: Box<dyn Duplex>,
     outbound: BytesMut,
     server: String,
+    slot: SlotName,
+    publication: PublicationName,
 }
 
 /// Which log a server writes (`IDENTIFY_SYSTEM`; PostgreSQL documentation, "Streaming
@@ -83,6 +85,8 @@ impl ReplicationStream {
             io,
             outbound: BytesMut::new(),
             server,
+            slot: options.slot.clone(),
+            publication: options.publication.clone(),
         };
         Ok((stream, inbound, system))
     }
@@ -112,7 +116,8 @@ impl ReplicationStream {
     /// Handles what the server says besides data, once [`Self::data`] has none.
     ///
     /// # Errors
-    /// When the server ended the stream with an error.
+    /// When the server ended the stream with an error, or says that it leaves out what the
+    /// publication does not know yet.
     pub fn event(&self, inbound: &mut Inbound) -> Result<StreamEvent, SourceError> {
         let received = inbound
             .take()
@@ -120,7 +125,16 @@ impl ReplicationStream {
         match received {
             None => Ok(StreamEvent::NeedsMore),
             Some(Received::Message(Message::ErrorResponse(body))) => {
-                Err(server_error(READING, body.fields()))
+                let complaint = Complaint::of(body.fields());
+                Err(match is_of_publication(&complaint) {
+                    true => self.publication_is_young(),
+                    false => complaint.into_error(READING),
+                })
+            }
+            Some(Received::Message(Message::NoticeResponse(body)))
+                if is_of_publication(&Complaint::of(body.fields())) =>
+            {
+                Err(self.publication_is_young())
             }
             Some(Received::Message(Message::CopyDone)) => Ok(StreamEvent::Ended),
             Some(_) => Ok(StreamEvent::Passed),
@@ -186,6 +200,13 @@ impl ReplicationStream {
             .map_err(|source| self.io_error("reporting a position", source))
     }
 
+    fn publication_is_young(&self) -> SourceError {
+        SourceError::PublicationIsYoung {
+            slot: self.slot.clone(),
+            publication: self.publication.clone(),
+        }
+    }
+
     fn io_error(&self, doing: &'static str, source: std::io::Error) -> SourceError {
         SourceError::Io {
             server: self.server.clone(),
@@ -193,6 +214,13 @@ impl ReplicationStream {
             source,
         }
     }
+}
+
+/// Whether the server does not find the publication at the place of the log that it decodes:
+/// `LoadPublications` (pgoutput.c) fails up to PostgreSQL 17, with the SQLSTATE of an undefined
+/// object; from 18 on it warns, and every row is left out.
+fn is_of_publication(complaint: &Complaint) -> bool {
+    complaint.code == "42704" || complaint.routine == "LoadPublications"
 }
 
 async fn identify(connection: &mut Connection) -> Result<SystemIdentity, SourceError> {
@@ -216,7 +244,7 @@ fn session_settings(major_version: u32, wal_sender_timeout: Option<Duration>) ->
     let mut settings = String::from(
         "SET DateStyle = 'ISO, YMD'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; \
          SET bytea_output = 'hex'; SET extra_float_digits = 1; SET lc_monetary = 'C'; \
-         SET xmlbinary = 'base64'; \
+         SET xmlbinary = 'base64'; SET client_min_messages = 'warning'; \
          SET statement_timeout = 0; SET lock_timeout = 0; \
          SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0;",
     );

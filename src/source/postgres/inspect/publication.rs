@@ -71,6 +71,12 @@ impl PublicationFacts {
         }
     }
 
+    /// Those whose rows it does not publish, or not all of them.
+    pub fn lacks<'o>(&self, outboxes: &'o [OutboxFacts]) -> Vec<&'o OutboxFacts> {
+        let lacking = |outbox: &&OutboxFacts| self.published_as(outbox).is_none();
+        outboxes.iter().filter(lacking).collect()
+    }
+
     fn table(&self, name: &TableName) -> Option<&PublishedTable> {
         self.tables.iter().find(|table| table.name == *name)
     }

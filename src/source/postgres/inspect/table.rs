@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use postgres_protocol::escape::escape_identifier;
 
 use super::super::{CapturedTable, Database, SourceError, TableFacts, TableFilter};
@@ -36,7 +38,7 @@ pub struct OutboxColumn {
 }
 
 impl Database {
-    /// The tables that the filters name.
+    /// The tables that the filters name. A partition of one of them is no table of its own.
     pub(super) async fn outbox_facts(
         &self,
         filter: &TableFilter,
@@ -51,6 +53,11 @@ impl Database {
                 found.push(self.outbox(table, role).await?);
             }
         }
+        let partitions: HashSet<TableName> = found
+            .iter()
+            .flat_map(|outbox| outbox.partitions.iter().cloned())
+            .collect();
+        found.retain(|outbox| !partitions.contains(&outbox.table.name));
         Ok(found)
     }
 

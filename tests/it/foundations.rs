@@ -1,0 +1,23 @@
+//! Whatever is wrong with what the stream stands on is told, and nothing is passed over in
+//! silence, made or moved (rule R8).
+
+mod at_start;
+mod while_running;
+
+use crate::support::database::TestDatabase;
+
+/// All that outboxd could make or move: the slot with its position, and the publications with
+/// what they publish.
+async fn foundations(database: &TestDatabase) -> Option<String> {
+    database
+        .ask(&format!(
+            "SELECT jsonb_build_object(
+                'slot', (SELECT jsonb_build_object('plugin', plugin, 'confirmed', confirmed_flush_lsn)
+                         FROM pg_replication_slots WHERE slot_name = '{}'),
+                'publications', (SELECT jsonb_agg(to_jsonb(p) || jsonb_build_object('comment', obj_description(p.oid)))
+                                 FROM pg_publication p),
+                'tables', (SELECT jsonb_agg(t ORDER BY t) FROM pg_publication_tables t))::text",
+            database.name
+        ))
+        .await
+}
