@@ -145,9 +145,13 @@ impl Delivery {
         }
     }
 
-    /// Waits until a delivery was reported. Cancel-safe.
+    /// Waits until a delivery was reported, or there is something new to be said of the
+    /// brokers. Cancel-safe.
     pub(super) async fn reported(&self) {
-        self.reports.arrived().await;
+        tokio::select! {
+            () = self.reports.arrived() => {}
+            () = self.trouble.changed() => {}
+        }
     }
 
     /// Enters all waiting reports into the window.

@@ -23,6 +23,7 @@ mod logins;
 mod logs;
 mod memory;
 mod metrics;
+mod probing;
 mod proxy;
 mod reconnecting;
 mod restarts;
