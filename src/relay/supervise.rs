@@ -8,6 +8,7 @@ use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
 use super::farewell::Farewell;
 use super::feedback::Feedback;
+use super::obstacle::Obstacle;
 use super::pipeline::Pipeline;
 use super::prepare::{Prepared, prepare};
 use super::resume::Continuity;
@@ -180,7 +181,7 @@ impl Connector<'_> {
                 self.config.delivery.server_shutdown_grace,
             ),
             told: self.told,
-            trouble: None,
+            obstacle: Obstacle::none(self.told),
         };
         self.told.streaming();
         if std::mem::replace(&mut self.has_streamed, true) {

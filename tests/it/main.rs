@@ -26,6 +26,7 @@ mod metrics;
 mod probing;
 mod proxy;
 mod reconnecting;
+mod refusals;
 mod restarts;
 mod routing;
 mod server_shutdown;
