@@ -39,8 +39,8 @@ impl Run {
                     _ if error.is::<ListenError>() => Exit::Usage,
                     _ => Exit::Failed,
                 };
-                tracing::error!(error = format!("{error:#}"), "outboxd ends.");
-                complain(&format_args!("{error:#}"), exit)
+                tracing::error!("outboxd ends: {error:#}");
+                exit
             }
         }
     }

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::task::JoinSet;
 
@@ -14,6 +14,17 @@ use crate::ops::Connector;
 use crate::sink::{Report, Reports, Sink, SinkError, SinkOptions};
 use crate::source::postgres::SystemIdentity;
 use crate::source::postgres::pgoutput::Begin;
+
+/// Why the producer before this one was given up.
+struct Doubt {
+    why: String,
+    since: Instant,
+}
+
+impl Doubt {
+    /// With nothing to deliver nothing can be shown.
+    const LASTS: Duration = Duration::from_secs(10);
+}
 
 /// One producer with everything that is known of its records: the sink, its reports, the window
 /// of what is not acknowledged yet, and what was handed over already. They live and die together
@@ -31,6 +42,8 @@ pub(super) struct Delivery {
     batches: Batches,
     connector: Connector,
     trouble: BrokerTrouble,
+    /// Why the producer before this one was given up, until this one shows that it is better.
+    doubt: Option<Doubt>,
     /// Watches the brokers; ends with the producer.
     _watching: JoinSet<()>,
     /// The confirmed position when it was last told of.
@@ -42,6 +55,7 @@ impl Delivery {
         options: &SinkOptions,
         limits: &DeliveryConfig,
         connector: Connector,
+        predecessor_failed: Option<String>,
     ) -> Result<Self, SinkError> {
         let reports = Arc::new(Reports::default());
         let sink = Sink::open(options, Arc::clone(&reports))?;
@@ -63,6 +77,10 @@ impl Delivery {
             batches: Batches::new(Instant::now()),
             connector,
             trouble,
+            doubt: predecessor_failed.map(|why| Doubt {
+                why,
+                since: Instant::now(),
+            }),
             _watching: watching,
             told: ConfirmedLsn::NONE,
         })
@@ -145,9 +163,13 @@ impl Delivery {
         }
     }
 
-    /// Waits until a delivery was reported. Cancel-safe.
+    /// Waits until a delivery was reported, or there is something new to be said of the
+    /// brokers. Cancel-safe.
     pub(super) async fn reported(&self) {
-        self.reports.arrived().await;
+        tokio::select! {
+            () = self.reports.arrived() => {}
+            () = self.trouble.changed() => {}
+        }
     }
 
     /// Enters all waiting reports into the window.
@@ -159,7 +181,10 @@ impl Delivery {
         self.reports.take(&mut self.handling);
         for report in self.handling.drain(..) {
             match report.outcome {
-                Ok(()) => self.window.acknowledge(report.sequence)?,
+                Ok(()) => {
+                    self.window.acknowledge(report.sequence)?;
+                    self.doubt = None;
+                }
                 Err(_) => self.window.fail(report.sequence),
             }
         }
@@ -188,9 +213,15 @@ impl Delivery {
         );
     }
 
-    /// Why no broker answers, if none does.
-    pub(super) fn broker_trouble(&self) -> Option<String> {
-        self.trouble.now()
+    /// Why nothing is delivered, as far as it is known: no broker answers, or the producer before
+    /// this one failed and this one has shown nothing yet.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let doubt = self.doubt.as_ref();
+        self.trouble.now().or_else(|| {
+            doubt
+                .filter(|doubt| doubt.since.elapsed() < Doubt::LASTS)
+                .map(|doubt| doubt.why.clone())
+        })
     }
 
     /// Everything before this is acknowledged.

@@ -14,6 +14,7 @@ mod error;
 mod farewell;
 mod feedback;
 pub mod findings;
+mod obstacle;
 mod pipeline;
 mod prepare;
 mod resume;

@@ -5,6 +5,7 @@ use tokio::time::sleep_until;
 use super::delivery::Delivery;
 use super::error::RelayError;
 use super::farewell::Farewell;
+use super::obstacle::Obstacle;
 use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
@@ -37,8 +38,7 @@ pub(super) struct Pipeline<'c> {
     pub(super) farewell: Farewell,
     pub(super) watch: &'c Watch,
     pub(super) told: &'c ops::Connector,
-    /// What was last told to stand against delivery.
-    pub(super) trouble: Option<String>,
+    pub(super) obstacle: Obstacle<'c>,
 }
 
 /// A server that has not answered for this long makes the connector not ready.
@@ -102,21 +102,9 @@ impl Pipeline<'_> {
         let trouble = if quiet >= SUSPICIOUSLY_QUIET {
             Some("PostgreSQL does not answer".to_owned())
         } else {
-            self.delivery.broker_trouble()
+            self.delivery.trouble()
         };
-        if trouble != self.trouble {
-            match &trouble {
-                Some(why) => {
-                    tracing::warn!("Not delivering: {why}.");
-                    self.told.degraded(why);
-                }
-                None => {
-                    tracing::info!("Delivering again.");
-                    self.told.delivering();
-                }
-            }
-            self.trouble = trouble;
-        }
+        self.obstacle.is(trouble);
         Ok(())
     }
 
@@ -181,6 +169,7 @@ impl Pipeline<'_> {
                         deliver(
                             &mut self.upstream,
                             self.delivery,
+                            &mut self.obstacle,
                             self.stop,
                             &self.farewell,
                             &record,
@@ -252,6 +241,7 @@ impl Pipeline<'_> {
 async fn deliver(
     upstream: &mut Upstream,
     delivery: &mut Delivery,
+    obstacle: &mut Obstacle<'_>,
     stop: &Stop,
     farewell: &Farewell,
     record: &OutgoingRecord<'_>,
@@ -262,6 +252,7 @@ async fn deliver(
     }
     loop {
         wait_for_reports(upstream, delivery, stop, farewell).await?;
+        obstacle.is(delivery.trouble());
         if delivery.try_enqueue(size, record)? {
             upstream.was_not_listening();
             return Ok(());

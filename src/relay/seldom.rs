@@ -26,9 +26,46 @@ impl Seldom {
     }
 }
 
+/// The same for messages that differ: a new one is said, one that repeats itself is seldom.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    last: Option<String>,
+    seldom: Seldom,
+}
+
+impl Repeats {
+    /// Whether to say `message` at `now`.
+    pub(super) fn is_due(&mut self, message: &str, now: Instant) -> bool {
+        if self.last.as_deref() != Some(message) {
+            *self = Self {
+                last: Some(message.to_owned()),
+                seldom: Seldom::default(),
+            };
+        }
+        self.seldom.due(now).is_some()
+    }
+
+    /// What is said next is new, whatever it is.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_repeats_itself_is_said_once_a_minute_and_what_is_new_at_once() {
+        let start = Instant::now();
+        let mut repeats = Repeats::default();
+        assert!(repeats.is_due("refused", start));
+        assert!(!repeats.is_due("refused", start + Duration::from_secs(59)));
+        assert!(repeats.is_due("refused", start + Duration::from_secs(60)));
+        assert!(repeats.is_due("reset", start + Duration::from_secs(61)));
+        repeats.forget();
+        assert!(repeats.is_due("reset", start + Duration::from_secs(62)));
+    }
 
     #[test]
     fn says_the_first_and_then_one_a_minute_with_a_count() {

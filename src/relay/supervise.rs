@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 use super::delivery::Delivery;
@@ -6,10 +6,11 @@ use super::error::{RelayError, RunError};
 use super::farewell::Farewell;
 use super::feedback::Feedback;
 use super::findings::{SlotUse, Warned};
+use super::obstacle::Obstacle;
 use super::pipeline::Pipeline;
 use super::prepare::{Prepared, prepare};
 use super::resume::Continuity;
-use super::seldom::Seldom;
+use super::seldom::{Repeats, Seldom};
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
@@ -40,14 +41,17 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         delivery: None,
         confirmed_before: ConfirmedLsn::NONE,
         has_streamed: false,
+        rewound_by: None,
     };
     let mut backoff = Backoff::new();
     let mut failed_with = None;
+    let mut interruptions = Repeats::default();
     loop {
         let outcome = connector.attempt().await;
         if connector.has_progressed() {
             backoff.reset();
             failed_with = None;
+            interruptions.forget();
         }
         let error = match outcome {
             Ok(()) | Err(RelayError::Overdue) => {
@@ -62,6 +66,9 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
             told.poisoned();
         }
         let said = Chain(&error).to_string();
+        if error.class() == ErrorClass::Rewind {
+            connector.rewound_by = Some(said.clone());
+        }
         let wait = match error.class() {
             // A login that worked before: a password or a certificate is being changed.
             ErrorClass::Fatal if connector.has_streamed && error.is_login() => {
@@ -72,11 +79,13 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
             ErrorClass::Retry | ErrorClass::Rewind => {
                 let wait = backoff.next(error.pause());
                 told.waiting(&said);
-                tracing::warn!(
-                    error = said,
-                    "Interrupted; trying again in {} ms from the slot's confirmed position.",
-                    wait.as_millis()
-                );
+                if interruptions.is_due(&said, Instant::now()) {
+                    tracing::warn!(
+                        error = said,
+                        "Interrupted; trying again in {} ms, and then again and again, from the slot's confirmed position.",
+                        wait.as_millis()
+                    );
+                }
                 wait
             }
             ErrorClass::Fatal | ErrorClass::Poison if !connector.has_streamed => {
@@ -124,6 +133,8 @@ struct Connector<'c> {
     confirmed_before: ConfirmedLsn,
     /// Whether any attempt ever streamed.
     has_streamed: bool,
+    /// Why the producer was given up, for its successor.
+    rewound_by: Option<String>,
 }
 
 impl Connector<'_> {
@@ -155,6 +166,7 @@ impl Connector<'_> {
                 &self.config.sink,
                 &self.config.delivery,
                 self.told.clone(),
+                self.rewound_by.take(),
             )?),
         };
         if let Continuity::Broken(why) = delivery.connected(system) {
@@ -162,6 +174,10 @@ impl Connector<'_> {
                 "The log is not the one read before: {why}. It is read from the slot's position, and events may come twice."
             );
         }
+        self.watch
+            .stream_started(std::mem::take(&mut prepared.found));
+        self.told.streaming();
+        let obstacle = Obstacle::new(self.told, delivery.trouble());
         let pipeline = Pipeline {
             server: &prepared.server,
             on_update: self.config.router.on_update,
@@ -182,11 +198,8 @@ impl Connector<'_> {
             ),
             watch: &self.watch,
             told: self.told,
-            trouble: None,
+            obstacle,
         };
-        self.watch
-            .stream_started(std::mem::take(&mut prepared.found));
-        self.told.streaming();
         if std::mem::replace(&mut self.has_streamed, true) {
             self.told.reconnected();
         }

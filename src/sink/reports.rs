@@ -39,6 +39,8 @@ pub struct Reports {
     finished: AtomicBool,
     /// Whether the client reported an error that may be its last.
     suspected: AtomicBool,
+    /// Whether a record was delivered since this was last asked.
+    delivered: AtomicBool,
     said: Mutex<Said>,
     arrived: Notify,
 }
@@ -67,7 +69,10 @@ impl Reports {
     pub fn put(&self, report: Report) {
         let mut said = self.said();
         match &report.outcome {
-            Ok(()) => said.trouble = None,
+            Ok(()) => {
+                said.trouble = None;
+                self.delivered.store(true, Ordering::Relaxed);
+            }
             Err(failure) => self.condemn(&mut said, failure.clone()),
         }
         let first = said.waiting.is_empty();
@@ -87,6 +92,11 @@ impl Reports {
     /// Whether the client is to be asked; once for each suspicion.
     pub fn take_suspicion(&self) -> bool {
         self.suspected.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether a record was delivered since this was last asked.
+    pub fn take_delivered(&self) -> bool {
+        self.delivered.swap(false, Ordering::Relaxed)
     }
 
     /// The producer gave up, whether or not it holds records.

@@ -26,6 +26,76 @@ async fn every_mistake_is_reported_at_once_with_its_place_and_its_remedy() {
     }
 }
 
+/// `run` ends with 2, naming one problem with these words.
+#[track_caller]
+fn is_one_problem(setup: &Setup, words: &[&str]) {
+    let (code, said) = setup.fails();
+    assert_eq!(code, 2, "{said}");
+    assert!(said.contains("1 problem in the configuration"), "{said}");
+    for word in words {
+        assert!(said.contains(word), "{word} is missing in:\n{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_misspelt_key_is_refused_with_the_right_one() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    for (written, meant) in [
+        ("tabel.include.list", "table.include.list"),
+        ("publication.autocreate.mod", "publication.autocreate.mode"),
+        ("slotname", "slot.name"),
+        (
+            "transforms.outbox.table.field.event.id.",
+            "transforms.outbox.table.field.event.id",
+        ),
+        ("outboxd.htp.port", "outboxd.http.port"),
+        ("producer.override.acs", "producer.override.acks"),
+    ] {
+        let mut setup = Setup::of(&database);
+        setup.set(written, "x");
+        let question = format!("{written}: there is no such key; did you mean {meant}?");
+        is_one_problem(&setup, &["connector.json:1", &question]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_no_json_is_refused_with_the_place() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let folder = scratch("malformed");
+    let mut setup = Setup::of(&database);
+    for (content, words) in [
+        (
+            "{\n\"name\": \"x\",\n\"config\": {",
+            "malformed.json:3: the JSON ends too early",
+        ),
+        ("{\n\"name\": \"x\"\n\"config\": {}}", "malformed.json:3"),
+        ("[]", "malformed.json"),
+    ] {
+        let file = folder.join("malformed.json");
+        std::fs::write(&file, content).unwrap();
+        setup.file = Some(file);
+        is_one_problem(&setup, &[words]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_placeholder_that_stands_for_nothing_is_refused() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    for (placeholder, words) in [
+        (
+            "${env:OUTBOXD_TEST_NO_SUCH_VARIABLE}",
+            "OUTBOXD_TEST_NO_SUCH_VARIABLE is not set",
+        ),
+        ("${file:/no/such/file:password}", "/no/such/file"),
+        ("${dir:/no/such:password}", "/no/such/password"),
+        ("${vault:password}", r#"no config provider "vault""#),
+    ] {
+        let mut setup = Setup::of(&database);
+        setup.set("database.password", placeholder);
+        is_one_problem(&setup, &["database.password", words]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_key_far_from_any_known_one_is_one_warning() {
     let database = TestDatabase::with_outbox(Services::shared()).await;

@@ -4,18 +4,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::database::TestDatabase;
-use crate::support::eventually;
-use crate::support::outboxd::{Outboxd, Setup};
+use crate::support::outboxd::Setup;
 use crate::support::services::{OwnKafka, Services};
-
-/// Waits until `/health/ready` answers with the code, and returns what it says.
-async fn ready_becomes(outboxd: &Outboxd, expected: u16) -> String {
-    eventually(&format!("/health/ready answers {expected}"), async || {
-        let (code, body) = outboxd.get("/health/ready").await;
-        (code == expected).then_some(body)
-    })
-    .await
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn not_ready_while_the_broker_is_halted_and_ready_again_by_itself() {
@@ -26,10 +16,10 @@ async fn not_ready_while_the_broker_is_halted_and_ready_again_by_itself() {
     let outboxd = setup.start().await;
     database.event("CLM-1", "{}").await;
     database.all_confirmed().await;
-    ready_becomes(&outboxd, 200).await;
+    outboxd.ready_becomes(200).await;
     kafka.halt();
     database.event("CLM-2", "{}").await;
-    let said = ready_becomes(&outboxd, 503).await;
+    let said = outboxd.ready_becomes(503).await;
     assert!(
         said.contains("outboxd.ready.max.unacknowledged.ms"),
         "{said}"
@@ -44,7 +34,7 @@ async fn not_ready_while_the_broker_is_halted_and_ready_again_by_itself() {
             > Some(0.5)
     );
     kafka.go_on();
-    ready_becomes(&outboxd, 200).await;
+    outboxd.ready_becomes(200).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,15 +42,15 @@ async fn not_ready_with_the_reason_and_live_while_it_waits_for_the_slot() {
     let database = TestDatabase::with_outbox(Services::shared()).await;
     let setup = Setup::of(&database);
     let mut first = setup.start().await;
-    ready_becomes(&first, 200).await;
+    first.ready_becomes(200).await;
     let mut second = setup.spawn();
     second.says("waiting until it is free").await;
-    let said = ready_becomes(&second, 503).await;
+    let said = second.ready_becomes(503).await;
     assert!(said.contains("is read by the server process"), "{said}");
     assert!(said.contains(r#""state":"waiting""#), "{said}");
     assert_eq!(second.get("/health/live").await.0, 200);
     assert_eq!(first.stop().await, 0);
-    ready_becomes(&second, 200).await;
+    second.ready_becomes(200).await;
 }
 
 /// BR-117.

@@ -21,6 +21,8 @@ pub struct Setup {
     pub connector: Map<String, Value>,
     pub worker: Option<String>,
     pub arguments: Vec<String>,
+    /// A connector's file as it is, instead of `connector`.
+    pub file: Option<PathBuf>,
     /// Variables of the process, besides the tests' own.
     pub environment: Vec<(String, String)>,
     services: Services,
@@ -81,6 +83,7 @@ impl Setup {
             connector,
             worker: None,
             arguments: Vec::new(),
+            file: None,
             environment: Vec::new(),
             services: database.services.clone(),
         }
@@ -108,7 +111,9 @@ impl Setup {
         let content = json!({"name": "test", "config": self.connector});
         std::fs::write(&connector, content.to_string()).expect("write the connector's file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_outboxd"));
-        command.args(["--log-format", "text", name]).arg(&connector);
+        command
+            .args(["--log-format", "text", name])
+            .arg(self.file.as_ref().unwrap_or(&connector));
         command
             .arg("--set")
             .arg(format!("bootstrap.servers={}", self.services.kafka));
@@ -196,6 +201,20 @@ impl Setup {
     }
 }
 
+/// The lines of a log at WARN or ERROR, and what is no log line; all but what a first start says
+/// of the slot it made.
+pub fn complaints(log: &str) -> Vec<String> {
+    let is_complaint = |line: &&str| {
+        let level = line.split_whitespace().nth(1);
+        !matches!(level, Some("INFO" | "DEBUG" | "TRACE"))
+            && !line.contains("Created replication slot")
+    };
+    log.lines()
+        .filter(is_complaint)
+        .map(str::to_owned)
+        .collect()
+}
+
 /// What a command that ends by itself said.
 #[derive(Debug)]
 pub struct Said {
@@ -277,6 +296,23 @@ impl Outboxd {
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let code = head.split(' ').nth(1).unwrap().parse().unwrap();
         (code, body.to_owned())
+    }
+
+    /// Waits until `/health/ready` answers with the code, and returns what it says. Liveness has
+    /// to be well all the time.
+    pub async fn ready_becomes(&self, expected: u16) -> String {
+        eventually(&format!("/health/ready answers {expected}"), async || {
+            let (live, body) = self.get("/health/live").await;
+            assert_eq!(live, 200, "{body}");
+            let (code, body) = self.get("/health/ready").await;
+            (code == expected).then_some(body)
+        })
+        .await
+    }
+
+    /// What it has said so far at WARN or ERROR.
+    pub fn complaints(&self) -> Vec<String> {
+        complaints(&self.log())
     }
 
     /// The value of a series of this process's only connector; `series` names the metric and

@@ -89,6 +89,13 @@ impl OwnKafka {
         format!("127.0.0.1:{}", self.port)
     }
 
+    /// Runs one of Kafka's own tools against this broker.
+    pub fn tool(&self, name: &str, arguments: &[&str]) {
+        let address = self.address();
+        let begin = [name, "--bootstrap-server", &address];
+        dev("kafka-tool", &[&begin, arguments].concat());
+    }
+
     /// Halts the broker where it stands (SIGSTOP): connections stay open and nothing answers.
     pub fn halt(&self) {
         signal(&self.pid(), "STOP");

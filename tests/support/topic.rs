@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
@@ -172,19 +174,41 @@ impl Reader {
     }
 }
 
-/// Makes a topic with this many partitions.
-pub async fn create(kafka: &str, topic: &str, partitions: i32) {
-    use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-    let admin: AdminClient<_> = ClientConfig::new()
+fn admin(kafka: &str) -> AdminClient<DefaultClientContext> {
+    ClientConfig::new()
         .set("bootstrap.servers", kafka)
         .create()
-        .expect("an admin client");
+        .expect("an admin client")
+}
+
+/// Makes a topic with this many partitions.
+pub async fn create(kafka: &str, topic: &str, partitions: i32) {
     let topic = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
-    let results = admin
+    let results = admin(kafka)
         .create_topics(&[topic], &AdminOptions::new())
         .await
         .expect("an answer");
     for result in results {
         result.expect("the topic is created");
     }
+}
+
+pub async fn delete(kafka: &str, topic: &str) {
+    let results = admin(kafka)
+        .delete_topics(&[topic], &AdminOptions::new())
+        .await
+        .expect("an answer");
+    for result in results {
+        result.expect("the topic is deleted");
+    }
+}
+
+/// Whether the topic exists; the question does not make it.
+pub fn exists(kafka: &str, topic: &str) -> bool {
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", kafka)
+        .create()
+        .expect("a consumer");
+    let all = consumer.fetch_metadata(None, PATIENCE).expect("metadata");
+    all.topics().iter().any(|found| found.name() == topic)
 }

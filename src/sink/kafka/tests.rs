@@ -182,6 +182,43 @@ async fn a_probe_sees_a_broker_go_and_come_back_without_any_record() {
     assert_eq!(fixture.reports.trouble(), None);
 }
 
+/// Asking for all topics is costly in a large cluster, and asking for one makes it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_cluster_is_asked_for_one_topic_as_soon_as_one_is_known() {
+    let mut fixture = Fixture::new(|cluster| cluster.create_topic("many", 2000, 1).unwrap());
+    let probe = fixture.sink.probe();
+    let ask = || {
+        let probe = probe.clone();
+        tokio::task::spawn_blocking(move || probe.reachable(PATIENCE))
+    };
+    assert!(!probe.is_costly());
+    assert_eq!(ask().await.unwrap(), Ok(()));
+    assert!(probe.is_costly());
+    fixture.enqueue(1).unwrap();
+    fixture.reported(1).await;
+    assert!(!probe.is_costly());
+    // The first is answered by the delivery.
+    for _ in 0..2 {
+        assert_eq!(ask().await.unwrap(), Ok(()));
+        assert!(!probe.is_costly());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_was_delivered_is_answer_enough_once() {
+    let mut fixture = Fixture::new(|_| {});
+    fixture.enqueue(1).unwrap();
+    fixture.reported(1).await;
+    fixture.cluster.broker_down(1).unwrap();
+    let probe = fixture.sink.probe();
+    let ask = || {
+        let probe = probe.clone();
+        tokio::task::spawn_blocking(move || probe.reachable(Duration::from_secs(2)))
+    };
+    assert_eq!(ask().await.unwrap(), Ok(()));
+    assert!(ask().await.unwrap().is_err());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_probe_does_not_outlive_its_producer() {
     let fixture = Fixture::new(|_| {});
