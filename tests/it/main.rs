@@ -15,6 +15,7 @@ mod architecture;
 mod check;
 mod configuration;
 mod connecting;
+mod crashes;
 mod first_start;
 mod golden;
 mod health;
