@@ -12,6 +12,7 @@
 mod support;
 
 mod architecture;
+mod broker_away;
 mod check;
 mod configuration;
 mod connecting;

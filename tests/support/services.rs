@@ -99,6 +99,16 @@ impl OwnKafka {
         signal(&self.pid(), "CONT");
     }
 
+    /// Ends the broker as a crash does.
+    pub fn kill(&self) {
+        dev("kafka", &["stop", self.folder.to_str().unwrap(), "kill"]);
+    }
+
+    /// Starts the killed broker on the same port, with what it had stored.
+    pub fn start_again(&self) {
+        dev("kafka", &["start", self.folder.to_str().unwrap()]);
+    }
+
     fn pid(&self) -> String {
         std::fs::read_to_string(self.folder.join("pid"))
             .expect("the broker's pid")
@@ -109,7 +119,7 @@ impl OwnKafka {
 
 impl Drop for OwnKafka {
     fn drop(&mut self) {
-        dev("kafka", &["stop", self.folder.to_str().unwrap(), "kill"]);
+        self.kill();
     }
 }
 
