@@ -20,6 +20,7 @@ mod crashes;
 mod first_start;
 mod golden;
 mod health;
+mod idle_outbox;
 mod log_positions;
 mod logins;
 mod logs;
