@@ -1,9 +1,12 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use rdkafka::ClientConfig;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{Producer, ThreadedProducer};
 
 use super::context::Deliveries;
+use super::{DeliveryFailure, inspect};
 use crate::sink::Reports;
 
 /// Asks whether the brokers answer, while a producer is in use elsewhere. Without records to
@@ -14,16 +17,19 @@ use crate::sink::Reports;
 pub struct Probe {
     producer: Weak<ThreadedProducer<Deliveries>>,
     reports: Arc<Reports>,
+    config: ClientConfig,
 }
 
 impl Probe {
     pub(super) fn new(
         producer: &Arc<ThreadedProducer<Deliveries>>,
         reports: &Arc<Reports>,
+        config: &ClientConfig,
     ) -> Self {
         Self {
             producer: Arc::downgrade(producer),
             reports: Arc::clone(reports),
+            config: config.clone(),
         }
     }
 
@@ -54,5 +60,23 @@ impl Probe {
                 Err(format!("no broker answered within {timeout:?}: {because}"))
             }
         }
+    }
+
+    /// Asks the brokers by a client of its own, which knows no more than bootstrap.servers.
+    /// Blocks for `timeout` and a little at most, and not at all when the producer was closed:
+    /// whoever stops waits for this.
+    pub fn reachable_anew(&self, timeout: Duration) -> bool {
+        self.producer.strong_count() > 0
+            && inspect::metadata(&self.config, timeout)
+                .is_ok_and(|(metadata, _)| !metadata.brokers().is_empty())
+    }
+
+    /// The brokers are there, and the producer does not find them: another has to take its place.
+    pub fn give_up(&self) {
+        self.reports.lost(DeliveryFailure::of_producer(
+            RDKafkaErrorCode::AllBrokersDown,
+            "it does not find the brokers any more, and a new client does",
+        ));
+        self.reports.suspect();
     }
 }
