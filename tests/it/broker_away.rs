@@ -1,6 +1,7 @@
 //! A broker that is away for longer than `wal_sender_timeout` costs neither the connection to
 //! PostgreSQL nor an event (rules R1 and R5).
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::support::database::TestDatabase;
@@ -11,18 +12,9 @@ use crate::support::topic;
 
 const WAL_SENDER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How the broker is away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Away {
-    /// Its connections stay open, and nothing answers.
-    Halted,
-    /// Nobody listens.
-    Dead,
-}
-
 /// `queue` events may be in flight; when they are, the socket is not read any more.
-async fn broker_away_for_long(away: Away, queue: &str) {
-    let kafka = OwnKafka::start();
+async fn broker_halted_for_long(queue: &str) {
+    let kafka = OwnKafka::start_to_halt();
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     database
         .execute(&format!(
@@ -40,10 +32,7 @@ async fn broker_away_for_long(away: Away, queue: &str) {
     let walsender = database.slot("active_pid").await;
     assert!(walsender.is_some());
 
-    match away {
-        Away::Halted => kafka.halt(),
-        Away::Dead => kafka.kill(),
-    }
+    kafka.halt();
     let pending = database.event("CLM-1", "{}").await.to_string();
     let commit = second.commit_of(&database, &pending).await;
     written.push(pending);
@@ -70,10 +59,7 @@ async fn broker_away_for_long(away: Away, queue: &str) {
         samples += 1;
     }
     let gone = begun.elapsed();
-    match away {
-        Away::Halted => kafka.go_on(),
-        Away::Dead => kafka.start_again(),
-    }
+    kafka.go_on();
     let back = Instant::now();
     database.all_confirmed().await;
     let back = back.elapsed();
@@ -81,7 +67,7 @@ async fn broker_away_for_long(away: Away, queue: &str) {
     assert_eq!(database.slot("active_pid").await, walsender);
     let records = topic::read_all(&kafka.address(), &format!("{}.claim.events", database.name));
     println!(
-        "broker {away:?} for {gone:.1?} with wal_sender_timeout {WAL_SENDER_TIMEOUT:?} and max.queue.size {queue}: \
+        "broker halted for {gone:.1?} with wal_sender_timeout {WAL_SENDER_TIMEOUT:?} and max.queue.size {queue}: \
          {samples} samples, confirmed {confirmed:?} before the pending commit {commit}; {} events written, {} delivered {back:.1?} after it was back",
         written.len(),
         records.len()
@@ -94,15 +80,59 @@ async fn broker_away_for_long(away: Away, queue: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_halted_broker_costs_neither_the_connection_nor_an_event() {
-    broker_away_for_long(Away::Halted, "8192").await;
+    broker_halted_for_long("8192").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nor_does_it_when_there_is_no_room_for_another_event() {
-    broker_away_for_long(Away::Halted, "20").await;
+    broker_halted_for_long("20").await;
 }
 
+/// A broker that stood for longer than its session is shut out by the controller. Until its next
+/// heartbeat it says that there are no brokers at all, and the client library believes that and
+/// never asks again.
 #[tokio::test(flavor = "multi_thread")]
-async fn nor_does_a_broker_that_died_and_comes_back() {
-    broker_away_for_long(Away::Dead, "20").await;
+async fn brokers_that_the_client_has_lost_are_found_again() {
+    const ROUNDS: usize = 8;
+    const SESSION: Duration = Duration::from_secs(1);
+    let session = format!("broker.session.timeout.ms={}", SESSION.as_millis());
+    let heartbeat = "broker.heartbeat.interval.ms=300";
+    let kafka = OwnKafka::start_with(&["--prop", &session, "--prop", heartbeat]);
+    let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    let mut written = vec![database.event("CLM-0", "{}").await.to_string()];
+    database.all_confirmed().await;
+    let mut longest = Duration::ZERO;
+    for _ in 0..ROUNDS {
+        kafka.halt();
+        let begun = Instant::now();
+        // The time is what makes the controller shut it out.
+        while begun.elapsed() < 2 * SESSION {
+            let key = format!("CLM-{}", written.len());
+            written.push(database.event(&key, "{}").await.to_string());
+        }
+        kafka.go_on();
+        let back = Instant::now();
+        database.all_confirmed().await;
+        longest = longest.max(back.elapsed());
+    }
+    let records = topic::read_all(&kafka.address(), &format!("{}.claim.events", database.name));
+    // A new producer sends again what the old one was not told of.
+    let mut seen = HashSet::new();
+    let first_copies: Vec<String> = records
+        .iter()
+        .map(|record| record.id())
+        .filter(|id| seen.insert(id.clone()))
+        .collect();
+    println!(
+        "broker shut out {ROUNDS} times: everything delivered {longest:.1?} after it was back at the latest, producers given up: {}; {} events written, {} records delivered",
+        outboxd
+            .log()
+            .matches("it does not find the brokers")
+            .count(),
+        written.len(),
+        records.len()
+    );
+    assert!(first_copies == written, "all, and in order");
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }

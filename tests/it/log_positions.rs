@@ -24,7 +24,7 @@ async fn write_elsewhere(database: &TestDatabase, megabytes: u32) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unacknowledged_event_is_never_confirmed_whatever_keepalives_say() {
-    let kafka = OwnKafka::start();
+    let kafka = OwnKafka::start_to_halt();
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let setup = Setup::of(&database);
     let mut outboxd = setup.start().await;
