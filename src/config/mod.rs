@@ -95,6 +95,9 @@ pub struct Delivery {
     pub max_queue_size: usize,
     /// Most bytes in flight (`max.queue.size.in.bytes`; absent or 0: 64 MiB).
     pub max_queue_bytes: usize,
+    /// How many transactions handed over are recognised when they come again after a lost
+    /// connection (`outboxd.resume.transactions`, 65,536; 0 for none; rule R4).
+    pub resume_transactions: usize,
     /// How long a stop waits for what is in flight (`outboxd.shutdown.timeout.ms`, 10 s).
     pub shutdown_timeout: Duration,
     /// How long a database server that shuts down is held up for what is in flight

@@ -96,6 +96,8 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
     let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     /// A queue that cannot be counted in 31 bits is a mistake, and Debezium's is a Java `int`.
     const MOST_EVENTS: u64 = 2_147_483_647;
+    /// 24 MB of memory (rule R5).
+    const MOST_REMEMBERED: u64 = 1_000_000;
     let events = reader.number("max.queue.size", 1..=MOST_EVENTS).map(count);
     let bytes = reader.number("max.queue.size.in.bytes", 0..=u64::MAX);
     let bytes = bytes
@@ -107,12 +109,16 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
             }
         })
         .map(count);
+    let resume_transactions = reader
+        .number("outboxd.resume.transactions", 0..=MOST_REMEMBERED)
+        .map(count);
     let shutdown_timeout = reader.milliseconds("outboxd.shutdown.timeout.ms", 0);
     let server_shutdown_grace = reader.milliseconds("outboxd.server.shutdown.grace.ms", 0);
     let ready_max_unacknowledged = reader.milliseconds("outboxd.ready.max.unacknowledged.ms", 1);
     Some(Delivery {
         max_queue_size: events?,
         max_queue_bytes: bytes?,
+        resume_transactions: resume_transactions?,
         shutdown_timeout: shutdown_timeout?,
         server_shutdown_grace: server_shutdown_grace?,
         ready_max_unacknowledged: ready_max_unacknowledged?,

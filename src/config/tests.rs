@@ -246,6 +246,7 @@ fn the_exercises_connector_is_read_as_it_is() {
             (delivery.max_queue_size, delivery.max_queue_bytes),
             (8192, 64 << 20)
         );
+        assert_eq!(delivery.resume_transactions, 65_536);
         assert_eq!(delivery.shutdown_timeout, Duration::from_secs(10));
 
         // What --set says is in the file's place, so the file's provider is not asked.

@@ -71,7 +71,7 @@ impl Delivery {
                 events: limits.max_queue_size,
                 bytes: limits.max_queue_bytes,
             }),
-            resume: Resume::default(),
+            resume: Resume::new(limits.resume_transactions),
             numbered: None,
             handling: Vec::new(),
             batches: Batches::new(Instant::now()),

@@ -85,16 +85,25 @@ impl Finding {
     }
 }
 
-/// For a log or an error; SQL stands on lines of its own. `check` has another form.
+/// For a log or an error, on one line; `check` has another form.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.what.trim_end_matches('.'))?;
         match &self.mend {
             None => Ok(()),
-            Some(Mend::Sql(sql)) => write!(f, "; to mend it:\n{sql}"),
+            Some(Mend::Sql(sql)) => write!(f, "; to mend it: {}", on_one_line(sql)),
             Some(Mend::Do(what)) => write!(f, "; {what}"),
         }
     }
+}
+
+/// Statements with their comments as they can stand on one line.
+fn on_one_line(sql: &str) -> String {
+    let lines = sql.lines().map(|line| match line.split_once("--") {
+        Some((code, comment)) => format!("{code}/* {} */", comment.trim()),
+        None => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join(" ")
 }
 
 fn sql(statements: impl Into<String>) -> Mend {
@@ -150,3 +159,17 @@ pub fn of_slot(stream: &StreamFacts, source: &SourceOptions, used: SlotUse) -> V
 
 #[cfg(test)]
 mod planted;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn on_one_line_sql_can_still_be_run() {
+        let finding = Finding::error("Bad.", sql("-- first\nSELECT 1;  -- that\nSELECT 2;"));
+        assert_eq!(
+            finding.to_string(),
+            "Bad; to mend it: /* first */ SELECT 1;  /* that */ SELECT 2;"
+        );
+    }
+}

@@ -4,17 +4,16 @@ use crate::model::Lsn;
 use crate::source::postgres::SystemIdentity;
 use crate::source::postgres::pgoutput::Begin;
 
-/// Transactions remembered. A server sends again what was not confirmed when the connection
-/// broke, and, up to PostgreSQL 16, after its own restart also some of what was.
-const REMEMBERED: usize = 65_536;
-
 /// What this process has handed to the producer already, so that after a lost connection it is
-/// not handed over again (rule R4).
+/// not handed over again (rule R4). A server sends again what was not confirmed when the
+/// connection broke, and, up to PostgreSQL 16, after its own restart also some of what was.
 ///
 /// Only an exact match counts: a transaction is recognised by commit LSN, number and commit
 /// time together. Anything else is taken for new, which at worst repeats events.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Resume {
+    /// Most transactions remembered; with 0 not even the one that was cut.
+    capacity: usize,
     /// Completed transactions with rows, in the order of their commits.
     done: VecDeque<Begin>,
     /// The transaction that was being read when a connection broke.
@@ -45,6 +44,19 @@ pub(super) enum Continuity {
 }
 
 impl Resume {
+    /// Remembers at most `capacity` transactions.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            done: VecDeque::new(),
+            cut: None,
+            current: None,
+            handled_before: 0,
+            system: None,
+            received: Lsn::ZERO,
+        }
+    }
+
     /// A connection was made to this system; forgets everything when its log is not the one we
     /// know.
     pub(super) fn connected(&mut self, system: SystemIdentity) -> Continuity {
@@ -122,8 +134,13 @@ impl Resume {
         if self.cut.is_some_and(|cut| cut.begin == current.begin) {
             self.cut = None;
         }
-        if current.rows > 0 && self.handled_before != u64::MAX {
-            if self.done.len() == REMEMBERED {
+        // One that comes again after it fell out does not push out those behind it.
+        let is_newest = self
+            .done
+            .back()
+            .is_none_or(|last| last.final_lsn < current.begin.final_lsn);
+        if self.capacity > 0 && current.rows > 0 && is_newest {
+            if self.done.len() == self.capacity {
                 self.done.pop_front();
             }
             self.done.push_back(current.begin);
@@ -140,6 +157,9 @@ impl Resume {
         let Some(current) = self.current.take() else {
             return;
         };
+        if self.capacity == 0 {
+            return;
+        }
         // Read further than before, or cut for the first time. A transaction that is done
         // needs no remembering, and one cut earlier is still to come.
         let known_cut = self.cut.filter(|cut| cut.begin == current.begin);
@@ -208,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_transaction_sent_again_is_skipped_and_the_next_is_not() {
-        let mut resume = Resume::default();
+        let mut resume = Resume::new(100);
         resume.connected(system(1, 0));
         assert_eq!(read(&mut resume, 1, 2, 99), [0, 1]);
         resume.disconnected();
@@ -218,8 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn only_the_last_ones_are_remembered_and_with_room_for_none_nothing_is() {
+        let mut resume = Resume::new(2);
+        for number in 1..=3 {
+            read(&mut resume, number, 1, 99);
+        }
+        let again: Vec<_> = (1..=3).map(|n| read(&mut resume, n, 1, 99)).collect();
+        assert_eq!(again, [vec![0], vec![], vec![]]);
+
+        let mut resume = Resume::new(0);
+        read(&mut resume, 1, 1, 99);
+        read(&mut resume, 2, 3, 2);
+        assert!(!resume.has_cut());
+        assert_eq!(read(&mut resume, 1, 1, 99), [0]);
+        assert_eq!(read(&mut resume, 2, 3, 99), [0, 1, 2]);
+    }
+
+    #[test]
     fn of_a_transaction_cut_in_the_middle_only_the_rest_is_new() {
-        let mut resume = Resume::default();
+        let mut resume = Resume::new(100);
         assert_eq!(read(&mut resume, 1, 5, 3), [0, 1, 2]);
         // Cut again, earlier and then later.
         assert_eq!(read(&mut resume, 1, 5, 1), NOTHING);
@@ -230,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_cut_transaction_that_the_server_passes_over_is_not_waited_for() {
-        let mut resume = Resume::default();
+        let mut resume = Resume::new(100);
         read(&mut resume, 2, 5, 3);
         resume.received(Lsn::new(150));
         assert!(resume.has_cut());
@@ -244,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_same_position_with_another_number_or_time_is_another_transaction() {
-        let mut resume = Resume::default();
+        let mut resume = Resume::new(100);
         read(&mut resume, 1, 1, 99);
         for other in [
             Begin {
@@ -272,7 +309,7 @@ mod tests {
                 ..system(1, 1000)
             },
         ] {
-            let mut resume = Resume::default();
+            let mut resume = Resume::new(100);
             resume.connected(system(1, 0));
             read(&mut resume, 1, 1, 99);
             resume.received(Lsn::new(100));
@@ -289,7 +326,7 @@ mod tests {
             sizes in proptest::collection::vec(0_u64..6, 1..12),
             breaks in proptest::collection::vec((0_usize..40, 0_usize..12), 0..8),
         ) {
-            let mut resume = Resume::default();
+            let mut resume = Resume::new(100);
             let mut handled = vec![Vec::new(); sizes.len()];
             let attempts = breaks.into_iter().chain([(usize::MAX, 0)]);
             let mut done = 0;

@@ -12,14 +12,17 @@
 mod support;
 
 mod architecture;
+mod broker_away;
 mod check;
 mod configuration;
 mod connecting;
+mod crashes;
 mod faults;
 mod first_start;
 mod foundations;
 mod golden;
 mod health;
+mod idle_outbox;
 mod log_positions;
 mod logins;
 mod logs;

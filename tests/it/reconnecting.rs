@@ -4,36 +4,120 @@
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
+use crate::support::proxy::{Fault, Framing, Proxy};
 use crate::support::services::{OwnPostgres, Services};
 use crate::support::topic;
 use crate::support::workload::{Verdict, Workload};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn ended_sessions_under_load_lose_nothing_and_repeat_nothing() {
-    let database = TestDatabase::with_outbox(Services::shared()).await;
-    let mut outboxd = Setup::of(&database).start().await;
+/// How a connection ends without outboxd's doing.
+#[derive(Debug, Clone, Copy)]
+enum Interruption {
+    /// The network cuts it in the middle of a message, after so many bytes.
+    Cut(usize),
+    /// An administrator ends the server's process behind it.
+    Ended,
+    /// The server is stopped this way, and started again.
+    Restarted(&'static str),
+}
+
+use Interruption::{Cut, Ended, Restarted};
+
+/// Odd sizes, so that the cuts fall into all kinds of messages.
+const INTERRUPTIONS: [Interruption; 14] = [
+    Cut(1),
+    Ended,
+    Restarted("fast"),
+    Cut(1_001),
+    Cut(3_003),
+    Ended,
+    Restarted("immediate"),
+    Cut(10_007),
+    Ended,
+    Restarted("fast"),
+    Cut(31_013),
+    Ended,
+    Restarted("kill"),
+    Cut(70_001),
+];
+
+/// Interrupts the connection in all these ways under load, with so many transactions remembered
+/// (`outboxd.resume.transactions`); what the topic then shows.
+async fn interrupted_under_load(postgres: &OwnPostgres, remembered: &str) -> (usize, Verdict) {
+    let mut database = TestDatabase::with_outbox(Services::shared().with_postgres(postgres)).await;
+    let target = format!("127.0.0.1:{}", postgres.port());
+    let proxy = Proxy::to(&target, Framing::Postgres).await;
+    let mut setup = Setup::of(&database);
+    setup.database_behind(&proxy);
+    setup.set("outboxd.resume.transactions", remembered);
+    let mut outboxd = setup.start().await;
     let load = Workload::start(&database, 4).await;
-    for round in 1..=20 {
-        let target = load.committed() + 200;
+    for (round, interruption) in INTERRUPTIONS.into_iter().enumerate() {
+        let target = load.committed() + 500;
         eventually("the writers go on", async || {
             (load.committed() > target).then_some(())
         })
         .await;
-        database
-            .execute(&format!(
-                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{}' AND active",
-                database.name
-            ))
-            .await;
+        match interruption {
+            Cut(after) => {
+                // Those there are, and not those that follow.
+                for link in proxy.links() {
+                    link.set(Fault::CutInside(after));
+                }
+            }
+            Ended => end_session(&database).await,
+            Restarted(mode) => {
+                postgres.stop(mode);
+                postgres.start_again(&[]);
+                database.reconnect().await;
+            }
+        }
         eventually("it streams again", async || {
-            (outboxd.log().matches("Streaming ").count() > round).then_some(())
+            (outboxd.log().matches("Streaming ").count() > round + 1).then_some(())
         })
         .await;
     }
     let (events, verdict) = load.judge(&database).await;
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
-    println!("20 ended sessions under load: {events} events, {verdict:?}");
-    assert_eq!(verdict, Verdict::default());
+    (events, verdict)
+}
+
+/// Ends the server's process that streams to outboxd.
+async fn end_session(database: &TestDatabase) {
+    database
+        .execute(&format!(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{}' AND active",
+            database.name
+        ))
+        .await;
+}
+
+/// The same interruptions with the memory of what was handed over, and without it: that they
+/// repeat events without it shows what it is for, and that the test would notice.
+async fn interruptions_cost_nothing(version: u32) {
+    let postgres = OwnPostgres::start(version);
+    for remembered in ["65536", "0"] {
+        let (events, verdict) = interrupted_under_load(&postgres, remembered).await;
+        println!(
+            "PostgreSQL {version} restarted and its connections broken {} times under load, {remembered} transactions remembered: {events} events, {verdict:?}",
+            INTERRUPTIONS.len()
+        );
+        let expected = Verdict {
+            duplicates: verdict.duplicates,
+            ..Verdict::default()
+        };
+        assert_eq!(verdict, expected);
+        assert_eq!(verdict.duplicates > 0, remembered == "0", "{verdict:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgresql_14_that_is_cut_off_or_restarted_costs_nothing() {
+    interruptions_cost_nothing(14).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgresql_18_that_is_cut_off_or_restarted_costs_nothing() {
+    interruptions_cost_nothing(18).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,45 +177,6 @@ async fn five_hundred_reconnects_leave_nothing_behind_and_never_take_a_third_ses
     assert_eq!(outboxd.stop().await, 0);
     let topic = format!("{}.claim.events", database.name);
     assert_eq!(topic::count(&database.services.kafka, &topic), 501);
-}
-
-/// Restarts a server of this version under load, now gently and now not.
-async fn server_restarted_under_load(version: u32) {
-    let postgres = OwnPostgres::start(version);
-    let mut database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
-    let mut outboxd = Setup::of(&database).start().await;
-    let load = Workload::start(&database, 4).await;
-    for (round, mode) in ["fast", "immediate", "fast", "kill"]
-        .into_iter()
-        .enumerate()
-    {
-        let target = load.committed() + 300;
-        eventually("the writers go on", async || {
-            (load.committed() > target).then_some(())
-        })
-        .await;
-        postgres.stop(mode);
-        postgres.start_again(&[]);
-        eventually("it streams again", async || {
-            (outboxd.log().matches("Streaming ").count() > round + 1).then_some(())
-        })
-        .await;
-    }
-    database.reconnect().await;
-    let (events, verdict) = load.judge(&database).await;
-    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
-    println!("PostgreSQL {version} restarted 4 times under load: {events} events, {verdict:?}");
-    assert_eq!(verdict, Verdict::default());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_postgresql_14_costs_nothing() {
-    server_restarted_under_load(14).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_restarted_postgresql_18_costs_nothing() {
-    server_restarted_under_load(18).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

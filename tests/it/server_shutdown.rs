@@ -8,7 +8,7 @@ use crate::support::services::{OwnKafka, OwnPostgres, Services};
 use crate::support::topic;
 
 async fn stops_with_a_dead_broker(version: u32) {
-    let kafka = OwnKafka::start();
+    let kafka = OwnKafka::start_to_halt();
     let postgres = OwnPostgres::start(version);
     let services = Services::shared()
         .with_kafka(&kafka)

@@ -63,7 +63,7 @@ async fn a_large_transaction_is_read_to_its_end_before_stopping() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_broker_holds_the_end_only_for_the_time_set() {
-    let kafka = OwnKafka::start();
+    let kafka = OwnKafka::start_to_halt();
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let mut setup = Setup::of(&database);
     setup.set("outboxd.shutdown.timeout.ms", "500");
@@ -99,7 +99,7 @@ async fn a_dead_broker_holds_the_end_only_for_the_time_set() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_signal_leaves_at_once() {
-    let kafka = OwnKafka::start();
+    let kafka = OwnKafka::start_to_halt();
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let mut setup = Setup::of(&database);
     setup.set("status.update.interval.ms", "50");

@@ -7,6 +7,7 @@
 pub mod database;
 pub mod outboxd;
 pub mod proxy;
+pub mod second_slot;
 pub mod services;
 pub mod topic;
 pub mod workload;

@@ -3,9 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::proxy::Proxy;
-use super::{database, eventually};
+use super::{PATIENCE, database, eventually};
 
 /// The services every test shares.
 #[derive(Clone, Debug)]
@@ -65,6 +66,12 @@ impl OwnKafka {
         Self::start_with(&[])
     }
 
+    /// One that may stand for up to a minute without being shut out by its controller; what
+    /// comes of that has a test of its own.
+    pub fn start_to_halt() -> Self {
+        Self::start_with(&["--prop", "broker.session.timeout.ms=60000"])
+    }
+
     /// With further arguments of `dev/kafka start`, such as `--prop name=value`.
     pub fn start_with(arguments: &[&str]) -> Self {
         let folder = scratch("kafka");
@@ -97,8 +104,15 @@ impl OwnKafka {
     }
 
     /// Halts the broker where it stands (SIGSTOP): connections stay open and nothing answers.
+    /// Returns when all its threads stand: on a busy machine some go on for a while.
     pub fn halt(&self) {
-        signal(&self.pid(), "STOP");
+        let pid = self.pid();
+        signal(&pid, "STOP");
+        let deadline = Instant::now() + PATIENCE;
+        while !stands(&pid) {
+            assert!(Instant::now() < deadline, "the broker does not halt");
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
     }
 
     /// Lets a halted broker go on.
@@ -224,6 +238,16 @@ fn dev_postgres(folder: &Path, arguments: &[&str], settings: &[&str]) -> String 
         all.extend(["-c", setting]);
     }
     dev("postgres", &all)
+}
+
+/// Whether all threads of the process are stopped.
+fn stands(pid: &str) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process lives");
+    threads.flatten().all(|thread| {
+        // One that has just ended does nothing any more.
+        std::fs::read_to_string(thread.path().join("status"))
+            .map_or(true, |status| status.contains("\nState:\tT"))
+    })
 }
 
 /// Sends a signal by its name.

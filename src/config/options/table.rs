@@ -435,6 +435,7 @@ pub static OPTIONS: &[KnownOption] = &[
     // outboxd's own.
     own("outboxd.sink.type", "kafka", Honoured, "Where records go: kafka, stdout or null."),
     own("outboxd.on.fatal", "stay", Honoured, "After a failure only a person can mend: stay up as failed and look again every 30 s, or exit with code 1."),
+    own("outboxd.resume.transactions", "65536", Honoured, "How many transactions already handed over are recognised when the server sends them again after a lost connection; 0 for none."),
     own("outboxd.server.shutdown.grace.ms", "5000", Honoured, "When PostgreSQL shuts down: how long it is held up so that events in flight can be confirmed."),
     own("outboxd.shutdown.timeout.ms", "10000", Honoured, "How long a stop waits for what is in flight."),
     own("outboxd.http.host", "127.0.0.1", Honoured, "Address that metrics and health are answered on (OUTBOXD_HTTP_HOST)."),

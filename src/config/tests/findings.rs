@@ -145,6 +145,11 @@ fn values_that_cannot_be_used_are_refused() {
         ("skipped.operations", "x", "write u, d, t or none"),
         ("extended.headers.enabled", "yes", "write true, false"),
         ("max.queue.size", "-1", "from 1 to"),
+        (
+            "outboxd.resume.transactions",
+            "1000001",
+            "from 0 to 1000000",
+        ),
         ("errors.tolerance", "all", "only \"none\" is possible"),
         (
             "key.converter",

@@ -95,7 +95,7 @@ pub async fn inspect(
     })
 }
 
-fn metadata(
+pub(super) fn metadata(
     config: &ClientConfig,
     patience: Duration,
 ) -> Result<(Metadata, Vec<String>), BrokerTrouble> {

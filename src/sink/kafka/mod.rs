@@ -10,6 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use rdkafka::ClientConfig;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Header, OwnedHeaders};
@@ -30,17 +31,19 @@ use crate::model::{OutgoingRecord, Sequence};
 pub struct KafkaSink {
     producer: Arc<ThreadedProducer<Deliveries>>,
     reports: Arc<Reports>,
+    config: ClientConfig,
 }
 
 impl KafkaSink {
     pub(super) fn open(options: &KafkaOptions, reports: Arc<Reports>) -> Result<Self, SinkError> {
         let context = Deliveries::new(Arc::clone(&reports));
-        let producer =
-            ThreadedProducer::from_config_and_context(&settings::client_config(options), context)
-                .map_err(|error| SinkError::Settings(error.to_string()))?;
+        let config = settings::client_config(options);
+        let producer = ThreadedProducer::from_config_and_context(&config, context)
+            .map_err(|error| SinkError::Settings(error.to_string()))?;
         Ok(Self {
             producer: Arc::new(producer),
             reports,
+            config,
         })
     }
 
@@ -92,7 +95,7 @@ impl KafkaSink {
     }
 
     pub(super) fn probe(&self) -> Probe {
-        Probe::new(&self.producer, &self.reports)
+        Probe::new(&self.producer, &self.reports, &self.config)
     }
 }
 

@@ -2,10 +2,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use rdkafka::ClientConfig;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::{Producer, ThreadedProducer};
 
 use super::context::Deliveries;
+use super::{DeliveryFailure, inspect};
 use crate::sink::Reports;
 
 /// A cluster with more topics and partitions than this is not asked for all of them again and
@@ -22,17 +25,20 @@ pub struct Probe {
     reports: Arc<Reports>,
     /// Whether the cluster is [`LARGE`], as far as is known.
     is_large: Arc<AtomicBool>,
+    config: ClientConfig,
 }
 
 impl Probe {
     pub(super) fn new(
         producer: &Arc<ThreadedProducer<Deliveries>>,
         reports: &Arc<Reports>,
+        config: &ClientConfig,
     ) -> Self {
         Self {
             producer: Arc::downgrade(producer),
             reports: Arc::clone(reports),
             is_large: Arc::default(),
+            config: config.clone(),
         }
     }
 
@@ -100,6 +106,24 @@ impl Probe {
                 .producer
                 .upgrade()
                 .is_some_and(|producer| producer.client().context().topic().is_none())
+    }
+
+    /// Asks the brokers by a client of its own, which knows no more than bootstrap.servers.
+    /// Blocks for `timeout` and a little at most, and not at all when the producer was closed:
+    /// whoever stops waits for this.
+    pub fn reachable_anew(&self, timeout: Duration) -> bool {
+        self.producer.strong_count() > 0
+            && inspect::metadata(&self.config, timeout)
+                .is_ok_and(|(metadata, _)| !metadata.brokers().is_empty())
+    }
+
+    /// The brokers are there, and the producer does not find them: another has to take its place.
+    pub fn give_up(&self) {
+        self.reports.lost(DeliveryFailure::of_producer(
+            RDKafkaErrorCode::AllBrokersDown,
+            "it does not find the brokers any more, and a new client does",
+        ));
+        self.reports.suspect();
     }
 }
 
