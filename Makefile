@@ -13,7 +13,8 @@ demo: ## the outbox pattern step by step, on a real PostgreSQL and Kafka (about 
 
 test: ## all tests, on a real PostgreSQL and Kafka
 	dev/install
-	dev/with-services cargo test --release -- --show-output
+	# More at once than cores: many of them wait, for a server to be given up or a failure to be looked at again.
+	dev/with-services cargo test --release -- --show-output --test-threads 6
 
 lint: ## format and clippy, without a warning
 	dev/install

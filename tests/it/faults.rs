@@ -126,7 +126,10 @@ async fn half_open_to_kafka(fault: &str, event: bool) {
     }
     database.all_confirmed().await;
     assert_eq!(keys(&database, &kafka.address()), ["CLM-1", "CLM-2"]);
-    assert_eq!(outboxd.complaints().len(), 1, "{:?}", outboxd.complaints());
+    // A producer that has not found the brokers again by itself for 30 s is replaced, once.
+    let complaints = outboxd.complaints();
+    assert!(complaints.len() <= 2, "{complaints:#?}");
+    assert!(complaints[0].contains("Not delivering"), "{complaints:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
