@@ -44,7 +44,7 @@ async fn what_a_person_has_to_mend_ends_it_with_one_message() {
             "public.no_such_table",
             [
                 "is matched by table.include.list",
-                "create the table or mend the list",
+                "create the table (`outboxd setup` prints it), or mend table.include.list",
             ],
         ),
     ] {
@@ -67,7 +67,7 @@ async fn a_server_without_logical_decoding_is_refused_with_one_message() {
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     is_refused(
         &Setup::of(&database),
-        &["wal_level=replica", "wal_level = 'logical'"],
+        &["wal_level is replica", "wal_level = 'logical'"],
     );
 }
 

@@ -9,7 +9,11 @@ use crate::source::postgres::{
 /// The publication: whether every outbox is in it with its inserts (rule R8).
 pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Finding> {
     let Some(publication) = &stream.publication else {
-        return vec![missing(stream, source)];
+        // Without any table, that is the finding.
+        return match stream.tables.is_empty() {
+            true => Vec::new(),
+            false => vec![missing(stream, source)],
+        };
     };
     let name = &source.publication;
     let quoted = escape_identifier(name.as_str());
@@ -43,12 +47,6 @@ pub(super) fn findings(stream: &StreamFacts, source: &SourceOptions) -> Vec<Find
 
 fn missing(stream: &StreamFacts, source: &SourceOptions) -> Finding {
     let name = &source.publication;
-    if stream.tables.is_empty() {
-        return Finding::error(
-            format!("Publication {name} does not exist, and there is no table to publish."),
-            advice("create the outbox table first: `outboxd setup` prints all of it"),
-        );
-    }
     if stream.slot.is_some() {
         let slot = &source.slot;
         return Finding::error(

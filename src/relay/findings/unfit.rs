@@ -38,7 +38,7 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, finding) in self.findings.iter().enumerate() {
             if index > 0 {
-                f.write_str("\n")?;
+                f.write_str(". Also: ")?;
             }
             write!(f, "{finding}")?;
         }
@@ -71,7 +71,7 @@ mod tests {
             Finding::error("Second.", do_it()),
         ];
         let unfit = Unfit::of(&found).unwrap();
-        assert_eq!(unfit.to_string(), "First; do it\nSecond; do it");
+        assert_eq!(unfit.to_string(), "First; do it. Also: Second; do it");
         assert_eq!(unfit.class(), ErrorClass::Fatal);
         assert_eq!(Unfit::of(&[Finding::ok("Well.")]), None);
         assert_eq!(Unfit::of(&[]), None);
