@@ -32,6 +32,7 @@ pub use options::{KnownOption, OPTIONS, Section, Status};
 pub use origin::{Layer, Origin};
 pub use report::{ConfigErrors, Finding};
 
+use crate::model::TopicName;
 use crate::sink::SinkOptions;
 use crate::source::postgres::SourceOptions;
 use crate::{convert, router};
@@ -59,6 +60,8 @@ pub struct Config {
     pub delivery: Delivery,
     /// What happens after a failure that only a person can mend (`outboxd.on.fatal`; rule R9).
     pub on_fatal: OnFatal,
+    /// What happens to an event that can never be sent as it is.
+    pub poison: PoisonPolicy,
     /// Where metrics and health are answered; `None` with `outboxd.http.port=off`.
     pub http: Option<Http>,
 }
@@ -86,6 +89,15 @@ pub enum OnFatal {
     Stay,
     /// The process ends with code 1.
     Exit,
+}
+
+/// `outboxd.poison.policy`: what happens to an event that can never be sent as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoisonPolicy {
+    /// It holds up everything behind it until its cause is mended.
+    Stop,
+    /// It goes to this topic (`outboxd.poison.topic`) with what stood against it.
+    DeadLetter(TopicName),
 }
 
 /// Bounds on what is between database and broker (rule R5), and how long a stop waits for it.

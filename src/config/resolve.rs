@@ -9,7 +9,8 @@ use super::raw::RawConfig;
 use super::reader::Reader;
 use super::report::Report;
 use super::transforms::Transforms;
-use super::{Config, ContextHeaders, Delivery, Http, OnFatal, check};
+use super::{Config, ContextHeaders, Delivery, Http, OnFatal, PoisonPolicy, check};
+use crate::model::TopicName;
 use crate::sink::SinkOptions;
 
 const CONNECTOR: &str = "io.debezium.connector.postgresql.PostgresConnector";
@@ -40,6 +41,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         "outboxd.on.fatal",
         &[("stay", Ok(OnFatal::Stay)), ("exit", Ok(OnFatal::Exit))],
     );
+    let poison = poison(reader, topic_prefix.as_deref());
     let http = http(reader);
     check::check(raw, &transforms, report);
 
@@ -55,6 +57,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         sink: sink?,
         delivery: delivery?,
         on_fatal: on_fatal?,
+        poison: poison?,
         http: http?,
     })
 }
@@ -123,6 +126,25 @@ fn delivery(reader: &mut Reader<'_>) -> Option<Delivery> {
         server_shutdown_grace: server_shutdown_grace?,
         ready_max_unacknowledged: ready_max_unacknowledged?,
     })
+}
+
+fn poison(reader: &mut Reader<'_>, topic_prefix: Option<&str>) -> Option<PoisonPolicy> {
+    const TOPIC: &str = "outboxd.poison.topic";
+    let policies = [("stop", Ok(false)), ("dead-letter", Ok(true))];
+    if !reader.choice("outboxd.poison.policy", &policies)? {
+        return Some(PoisonPolicy::Stop);
+    }
+    let name = match reader.text(TOPIC) {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => format!("{}.dead-letter", topic_prefix?),
+    };
+    match TopicName::new(name) {
+        Ok(topic) => Some(PoisonPolicy::DeadLetter(topic)),
+        Err(error) => {
+            reader.unusable(TOPIC, &error, "name a topic");
+            None
+        }
+    }
 }
 
 /// The outer `None` is a problem, the inner one a process without the endpoint.

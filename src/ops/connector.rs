@@ -138,6 +138,11 @@ impl Connector {
         self.shared.metrics.poison();
     }
 
+    /// An event went to the dead-letter topic instead of its own.
+    pub fn dead_letter(&self) {
+        self.shared.metrics.dead_letter();
+    }
+
     /// A replication stream was started after one was lost.
     pub fn reconnected(&self) {
         self.shared.metrics.reconnected();

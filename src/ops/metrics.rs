@@ -16,6 +16,7 @@ use crate::model::{ErrorClass, SlotView, WalStatus};
 const EVENTS_DELIVERED: &str = "outboxd_events_delivered_total";
 const ERRORS: &str = "outboxd_errors_total";
 const POISON_EVENTS: &str = "outboxd_poison_events_total";
+const DEAD_LETTERS: &str = "outboxd_dead_letters_total";
 const SKIPPED_DUPLICATES: &str = "outboxd_skipped_duplicates_total";
 const RECONNECTS: &str = "outboxd_reconnects_total";
 const IN_FLIGHT_EVENTS: &str = "outboxd_in_flight_events";
@@ -97,6 +98,10 @@ fn describe() {
     );
     describe_counter!(POISON_EVENTS, "Events that can never be sent as they are");
     describe_counter!(
+        DEAD_LETTERS,
+        "Events that went to the dead-letter topic instead of their own"
+    );
+    describe_counter!(
         SKIPPED_DUPLICATES,
         "Events that the server sent again and that were not delivered twice"
     );
@@ -159,6 +164,7 @@ fn describe() {
 pub(super) struct ConnectorMetrics {
     errors: [(ErrorClass, Counter); 4],
     poison_events: Counter,
+    dead_letters: Counter,
     skipped_duplicates: Counter,
     reconnects: Counter,
     in_flight_events: Gauge,
@@ -199,6 +205,7 @@ impl ConnectorMetrics {
                 (class, counter)
             }),
             poison_events: count(POISON_EVENTS),
+            dead_letters: count(DEAD_LETTERS),
             skipped_duplicates: count(SKIPPED_DUPLICATES),
             reconnects: count(RECONNECTS),
             in_flight_events: plain(IN_FLIGHT_EVENTS),
@@ -251,6 +258,10 @@ impl ConnectorMetrics {
 
     pub(super) fn poison(&self) {
         self.poison_events.increment(1);
+    }
+
+    pub(super) fn dead_letter(&self) {
+        self.dead_letters.increment(1);
     }
 
     pub(super) fn skipped(&self, events: u64) {

@@ -176,6 +176,14 @@ impl AckWindow {
         Ok(sequence)
     }
 
+    /// The event that was numbered last was not handed over after all. Only to be said before
+    /// anything else happens; its number is used again.
+    pub fn withdraw_last(&mut self) {
+        if let Some(event) = self.events.pop_back() {
+            self.bytes = self.bytes.saturating_sub(event.size);
+        }
+    }
+
     /// The broker has the event. Reports may come in any order.
     ///
     /// # Errors

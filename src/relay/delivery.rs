@@ -7,9 +7,10 @@ use super::ack::{AckWindow, Limits};
 use super::batches::Batches;
 use super::broker_watch::{BrokerTrouble, watch_brokers};
 use super::error::RelayError;
+use super::poison::Place;
 use super::resume::{Continuity, Resume};
 use crate::config::Delivery as DeliveryConfig;
-use crate::model::{ConfirmedLsn, Lsn, OutgoingRecord, Sequence};
+use crate::model::{ConfirmedLsn, ErrorClass, Lsn, OutgoingRecord, Sequence};
 use crate::ops::Connector;
 use crate::sink::{Report, Reports, Sink, SinkError, SinkOptions};
 use crate::source::postgres::SystemIdentity;
@@ -44,6 +45,9 @@ pub(super) struct Delivery {
     trouble: BrokerTrouble,
     /// Why the producer before this one was given up, until this one shows that it is better.
     doubt: Option<Doubt>,
+    /// So many records go one by one, each acknowledged before the next is handed over: one of
+    /// them can never be sent, and what fails alone is known.
+    one_by_one: usize,
     /// Watches the brokers; ends with the producer.
     _watching: JoinSet<()>,
     /// The confirmed position when it was last told of.
@@ -56,6 +60,7 @@ impl Delivery {
         limits: &DeliveryConfig,
         connector: Connector,
         predecessor_failed: Option<String>,
+        one_by_one: usize,
     ) -> Result<Self, SinkError> {
         let reports = Arc::new(Reports::default());
         let sink = Sink::open(options, Arc::clone(&reports))?;
@@ -81,6 +86,7 @@ impl Delivery {
                 why,
                 since: Instant::now(),
             }),
+            one_by_one,
             _watching: watching,
             told: ConfirmedLsn::NONE,
         })
@@ -159,8 +165,59 @@ impl Delivery {
                 self.numbered = Some(sequence);
                 Ok(false)
             }
+            Err(SinkError::Refused(failure)) if failure.class() == ErrorClass::Poison => {
+                // It never reached the client: another may take its place.
+                self.window.withdraw_last();
+                Err(RelayError::Unsendable(failure))
+            }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether each record has to be acknowledged before the next is handed over, so that one
+    /// that is refused is known.
+    pub(super) fn goes_one_by_one(&self) -> bool {
+        self.one_by_one > 0
+    }
+
+    /// A record that went alone is acknowledged.
+    pub(super) fn went_alone(&mut self) {
+        self.one_by_one = self.one_by_one.saturating_sub(1);
+    }
+
+    /// Where the row message that comes now stands.
+    pub(super) fn place(&self) -> Option<Place> {
+        self.resume.place()
+    }
+
+    /// Whether the producer takes nothing more.
+    pub(super) fn is_finished(&self) -> bool {
+        self.reports.is_finished()
+    }
+
+    /// Whether the producer is finished, and by a record that went alone: everything before it
+    /// is acknowledged.
+    pub(super) fn is_finished_by_one(&self) -> bool {
+        self.is_finished() && self.goes_one_by_one() && self.window.in_flight() <= 1
+    }
+
+    /// With another producer in place of one that is finished, all of whose records but the one
+    /// it was finished by are acknowledged: what was handed over stays known.
+    pub(super) async fn renewed(
+        mut self,
+        options: &SinkOptions,
+        limits: &DeliveryConfig,
+    ) -> Result<Self, SinkError> {
+        let mut fresh = Self::open(
+            options,
+            limits,
+            self.connector.clone(),
+            None,
+            self.one_by_one,
+        )?;
+        fresh.resume = std::mem::replace(&mut self.resume, Resume::new(0));
+        self.close().await;
+        Ok(fresh)
     }
 
     /// Waits until a delivery was reported, or there is something new to be said of the

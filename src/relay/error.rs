@@ -2,8 +2,9 @@ use crate::convert::{ConvertError, UnsupportedType};
 use crate::model::{ErrorClass, Lsn, TableName};
 use crate::relay::ack::{AckError, ProtocolViolation};
 use crate::relay::findings::Unfit;
+use crate::relay::poison::Place;
 use crate::router::{PlanError, RouteError};
-use crate::sink::{Pause, SinkError};
+use crate::sink::{DeliveryFailure, Pause, SinkError};
 use crate::source::postgres::SourceError;
 
 /// What ends an attempt to relay.
@@ -39,6 +40,9 @@ pub enum RelayError {
         /// The transaction's commit position.
         lsn: Lsn,
     },
+    /// The record in hand was refused, and nothing before it.
+    #[error(transparent)]
+    Unsendable(DeliveryFailure),
     /// The stream is no sequence of transactions.
     #[error(transparent)]
     Stream(#[from] ProtocolViolation),
@@ -138,6 +142,8 @@ pub struct EventError {
     pub table: TableName,
     /// The transaction's commit position.
     pub lsn: Lsn,
+    /// Where it stands in the log, where that is known.
+    pub(super) place: Option<Place>,
     /// Why.
     pub why: EventProblem,
 }
@@ -151,16 +157,20 @@ pub enum EventProblem {
     /// A value cannot be written.
     #[error(transparent)]
     Convert(#[from] ConvertError),
+    /// The broker, or its client, refused the record of this event alone.
+    #[error(transparent)]
+    Refused(DeliveryFailure),
 }
 
 impl RelayError {
-    /// Whether it is about the database only, so that the producer and what is known of its
-    /// records are still good (rule R4).
+    /// Whether what is known of the producer's records is still good (rule R4): it is about the
+    /// database only, or about an event before which everything is acknowledged.
     pub(super) fn spares_the_producer(&self) -> bool {
         matches!(
             self,
             Self::Source(_)
                 | Self::Unfit(_)
+                | Self::Event(_)
                 | Self::StreamEnded
                 | Self::Silent { .. }
                 | Self::ServerGoing
@@ -171,9 +181,11 @@ impl RelayError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Source(error) => error.class(),
+            // Of several in flight one is refused, and it takes another try to tell which.
+            Self::Sink(error) if error.class() == ErrorClass::Poison => ErrorClass::Rewind,
             Self::Sink(error) => error.class(),
             Self::Unfit(unfit) => unfit.class(),
-            Self::Event(_) => ErrorClass::Poison,
+            Self::Event(_) | Self::Unsendable(_) => ErrorClass::Poison,
             Self::Table(_)
             | Self::ContextHeaders(_)
             | Self::Updated { .. }
@@ -186,6 +198,11 @@ impl RelayError {
         }
     }
 
+    /// Whether one of the records in flight can never be sent.
+    pub(super) fn is_of_some_record(&self) -> bool {
+        matches!(self, Self::Sink(error) if error.class() == ErrorClass::Poison)
+    }
+
     /// Whether the database refuses the login, or its certificate is refused.
     pub(super) fn is_login(&self) -> bool {
         matches!(self, Self::Source(error) if error.is_login())
@@ -194,7 +211,7 @@ impl RelayError {
     /// How long to wait before trying again, where that is done.
     pub(super) fn pause(&self) -> Pause {
         match self {
-            Self::Sink(error) => error.pause(),
+            Self::Sink(error) if !self.is_of_some_record() => error.pause(),
             _ => Pause::Short,
         }
     }

@@ -5,13 +5,16 @@ use tokio::time::sleep_until;
 use super::delivery::Delivery;
 use super::error::RelayError;
 use super::farewell::Farewell;
+use super::handover::wait_for_reports;
 use super::obstacle::Obstacle;
+use super::poison::Refused;
 use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
 use super::watch::Watch;
-use crate::model::{Lsn, OutgoingRecord, Relation, RelationId};
+use crate::config::PoisonPolicy;
+use crate::model::{Lsn, Relation, RelationId};
 use crate::ops;
 use crate::router::OnUpdate;
 use crate::source::postgres::pgoutput::{self, Message};
@@ -39,6 +42,9 @@ pub(super) struct Pipeline<'c> {
     pub(super) watch: &'c Watch,
     pub(super) told: &'c ops::Connector,
     pub(super) obstacle: Obstacle<'c>,
+    pub(super) poison: &'c PoisonPolicy,
+    /// What was refused before, event by event.
+    pub(super) refused: &'c Refused,
 }
 
 /// A server that has not answered for this long makes the connector not ready.
@@ -161,24 +167,7 @@ impl Pipeline<'_> {
 
     async fn row_message(&mut self, message: Message<'_>) -> Result<(), RelayError> {
         match message {
-            Message::Insert { relation, row } => {
-                let commit_lsn = self.transaction.unwrap_or_default();
-                match self.translator.record(relation, &row, commit_lsn)? {
-                    Some(translated) => {
-                        let record = translated.record();
-                        deliver(
-                            &mut self.upstream,
-                            self.delivery,
-                            &mut self.obstacle,
-                            self.stop,
-                            &self.farewell,
-                            &record,
-                        )
-                        .await
-                    }
-                    None => Ok(()),
-                }
-            }
+            Message::Insert { relation, row } => self.insert(relation, &row).await,
             Message::Update { relation, .. } => self.update(relation),
             // Deleting events is housekeeping. Truncating is too, and our own publications do
             // not even publish it.
@@ -234,46 +223,4 @@ impl Pipeline<'_> {
             () = self.stop.overdue() => Err(RelayError::Overdue),
         }
     }
-}
-
-/// Hands a record over, waiting for room as long as it takes. Meanwhile the socket is not read,
-/// which holds the server back, but positions go on being reported (rule R5).
-async fn deliver(
-    upstream: &mut Upstream,
-    delivery: &mut Delivery,
-    obstacle: &mut Obstacle<'_>,
-    stop: &Stop,
-    farewell: &Farewell,
-    record: &OutgoingRecord<'_>,
-) -> Result<(), RelayError> {
-    let size = record.size();
-    if delivery.try_enqueue(size, record)? {
-        return Ok(());
-    }
-    loop {
-        wait_for_reports(upstream, delivery, stop, farewell).await?;
-        obstacle.is(delivery.trouble());
-        if delivery.try_enqueue(size, record)? {
-            upstream.was_not_listening();
-            return Ok(());
-        }
-    }
-}
-
-/// Waits until deliveries were reported or a report to the server is due.
-async fn wait_for_reports(
-    upstream: &mut Upstream,
-    delivery: &mut Delivery,
-    stop: &Stop,
-    farewell: &Farewell,
-) -> Result<(), RelayError> {
-    tokio::select! {
-        biased;
-        () = delivery.reported() => {}
-        () = sleep_until(upstream.due_at(delivery.confirmed())) => {}
-        () = stop.overdue() => return Err(RelayError::Overdue),
-        () = farewell.overdue() => return Err(RelayError::ServerGoing),
-    }
-    delivery.collect()?;
-    Ok(upstream.report_if_due(delivery.confirmed()).await?)
 }

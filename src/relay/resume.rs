@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 
+use super::poison::Place;
 use crate::model::Lsn;
 use crate::source::postgres::SystemIdentity;
 use crate::source::postgres::pgoutput::Begin;
@@ -145,6 +146,12 @@ impl Resume {
             }
             self.done.push_back(current.begin);
         }
+    }
+
+    /// Where the row message that comes now stands.
+    pub(super) fn place(&self) -> Option<Place> {
+        let Progress { begin, rows } = self.current?;
+        Some(Place { begin, row: rows })
     }
 
     /// Whether a transaction was partly handed over and its rest is still to come.

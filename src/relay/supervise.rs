@@ -8,6 +8,7 @@ use super::feedback::Feedback;
 use super::findings::{SlotUse, Warned};
 use super::obstacle::Obstacle;
 use super::pipeline::Pipeline;
+use super::poison::Refused;
 use super::prepare::{Prepared, prepare};
 use super::resume::Continuity;
 use super::seldom::{Repeats, Seldom};
@@ -15,7 +16,7 @@ use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
 use super::watch::Watch;
-use crate::config::{Config, OnFatal};
+use crate::config::{Config, OnFatal, PoisonPolicy};
 use crate::model::{ConfirmedLsn, ErrorClass};
 use crate::ops;
 use crate::sink::{Pause, SinkOptions};
@@ -42,6 +43,8 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         confirmed_before: ConfirmedLsn::NONE,
         has_streamed: false,
         rewound_by: None,
+        refused: Refused::default(),
+        one_by_one: 0,
     };
     let mut backoff = Backoff::new();
     let mut failed_with = None;
@@ -60,8 +63,11 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
             }
             Err(error) => error,
         };
-        connector.keep_or_drop_the_producer(&error).await;
+        connector.keep_or_drop_the_producer(&error).await?;
         told.error(error.class());
+        if connector.will_be_a_dead_letter(&error) {
+            continue;
+        }
         if error.class() == ErrorClass::Poison {
             told.poisoned();
         }
@@ -135,12 +141,17 @@ struct Connector<'c> {
     has_streamed: bool,
     /// Why the producer was given up, for its successor.
     rewound_by: Option<String>,
+    /// The events that go to the dead-letter topic when the stream comes to them again.
+    refused: Refused,
+    /// How many records the next producer is to be handed one by one.
+    one_by_one: usize,
 }
 
 impl Connector<'_> {
     /// One attempt: prepare, connect, relay. Ends well only when a stop was asked for.
     async fn attempt(&mut self) -> Result<(), RelayError> {
         self.confirmed_before = self.confirmed();
+        self.refused.forget_before(self.confirmed_before);
         let source = &self.config.source;
         let used = match self.has_streamed {
             true => SlotUse::InThisProcess,
@@ -167,6 +178,7 @@ impl Connector<'_> {
                 &self.config.delivery,
                 self.told.clone(),
                 self.rewound_by.take(),
+                std::mem::take(&mut self.one_by_one),
             )?),
         };
         if let Continuity::Broken(why) = delivery.connected(system) {
@@ -199,6 +211,8 @@ impl Connector<'_> {
             watch: &self.watch,
             told: self.told,
             obstacle,
+            poison: &self.config.poison,
+            refused: &self.refused,
         };
         if std::mem::replace(&mut self.has_streamed, true) {
             self.told.reconnected();
@@ -217,14 +231,42 @@ impl Connector<'_> {
         self.confirmed() > self.confirmed_before
     }
 
-    async fn keep_or_drop_the_producer(&mut self, error: &RelayError) {
-        match &mut self.delivery {
-            Some(delivery) if error.spares_the_producer() => delivery.disconnected(),
-            _ => {
-                if let Some(delivery) = self.delivery.take() {
-                    delivery.close().await;
-                }
+    /// Keeps what is still good of the producer and of what is known of its records.
+    async fn keep_or_drop_the_producer(&mut self, error: &RelayError) -> Result<(), RunError> {
+        let Some(mut delivery) = self.delivery.take() else {
+            return Ok(());
+        };
+        if !error.spares_the_producer() {
+            if error.is_of_some_record() {
+                // Any of those in flight may be the one.
+                self.one_by_one = delivery.in_flight();
+                tracing::warn!(
+                    "One of {} records in flight was refused. They go again one by one, to see which it is: {error}.",
+                    self.one_by_one
+                );
             }
+            delivery.close().await;
+            return Ok(());
+        }
+        delivery.disconnected();
+        self.delivery = Some(match delivery.is_finished_by_one() {
+            true => delivery
+                .renewed(&self.config.sink, &self.config.delivery)
+                .await
+                .map_err(|error| RunError::Stopped(error.into()))?,
+            false => delivery,
+        });
+        Ok(())
+    }
+
+    /// Whether the error is about an event that was refused, and goes to the dead-letter topic
+    /// when the stream comes to it again. Its dead letter can be refused too; then it stops.
+    fn will_be_a_dead_letter(&mut self, error: &RelayError) -> bool {
+        match (error, &self.config.poison) {
+            (RelayError::Event(event), PoisonPolicy::DeadLetter(_)) => event
+                .place
+                .is_some_and(|place| self.refused.add(place, event.why.to_string())),
+            _ => false,
         }
     }
 

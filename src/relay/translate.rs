@@ -4,12 +4,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::error::{EventError, EventProblem, RelayError, TableError, TableProblem};
+use super::poison::DeadLetter;
 use super::prepare::includes;
 use crate::convert::{self, Encoder, Piece, Schema};
 use crate::model::{
     Header, Lsn, OutgoingRecord, Relation, RelationId, Row, TableName, TopicName, Value,
 };
 use crate::router::{self, Plan, Router};
+use crate::sink::DeliveryFailure;
 use crate::source::postgres::{TableFacts, TableFilter};
 
 /// An arena grown for one large value is given back.
@@ -173,6 +175,7 @@ impl Translator {
                 event: event_id(table, row),
                 table: table.name.clone(),
                 lsn: commit_lsn,
+                place: None,
                 why,
             })
         };
@@ -210,6 +213,60 @@ impl Translator {
             value: value.bytes(arena),
             headers: context.chain(own).collect(),
         }))
+    }
+
+    /// What goes to the dead-letter topic instead of this row, which cannot be sent because of
+    /// `reason`: its record, or, where none can be made, key and payload as the database has them.
+    ///
+    /// # Errors
+    /// When the stream has not described the table.
+    pub(super) fn dead_letter(
+        &mut self,
+        id: RelationId,
+        row: &Row<'_>,
+        commit_lsn: Lsn,
+        reason: &str,
+    ) -> Result<DeadLetter, RelayError> {
+        let Some(Table::Outbox(table)) = self.tables.get(&id) else {
+            return Err(undescribed(id));
+        };
+        let raw = |column| match row.get(column) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        };
+        let (event, name) = (event_id(table, row), table.name.clone());
+        let (key, value) = (
+            raw(table.plan.key_column()),
+            raw(table.plan.payload_column()),
+        );
+        let mut letter = match self.record(id, row, commit_lsn) {
+            Ok(Some(translated)) => DeadLetter::of_record(&translated.record(), event, name),
+            Ok(None) | Err(RelayError::Event(_)) => DeadLetter::of_row(key, value, event, name),
+            Err(error) => return Err(error),
+        };
+        letter.explain(commit_lsn, reason);
+        Ok(letter)
+    }
+
+    /// The error about an event whose record was refused.
+    pub(super) fn refused(
+        &self,
+        id: RelationId,
+        row: &Row<'_>,
+        commit_lsn: Lsn,
+        failure: DeliveryFailure,
+    ) -> RelayError {
+        let Some(Table::Outbox(table)) = self.tables.get(&id) else {
+            return undescribed(id);
+        };
+        Box::new(EventError {
+            event: event_id(table, row),
+            table: table.name.clone(),
+            lsn: commit_lsn,
+            place: None,
+            why: EventProblem::Refused(failure),
+        })
+        .into()
     }
 
     /// Everything that keeps a table of this shape from being relayed.

@@ -28,6 +28,7 @@ mod logins;
 mod logs;
 mod memory;
 mod metrics;
+mod poison;
 mod probing;
 mod proxy;
 mod reconnecting;

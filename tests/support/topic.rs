@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{
+    AdminClient, AdminOptions, AlterConfig, NewTopic, ResourceSpecifier, TopicReplication,
+};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message};
@@ -183,7 +185,32 @@ fn admin(kafka: &str) -> AdminClient<DefaultClientContext> {
 
 /// Makes a topic with this many partitions.
 pub async fn create(kafka: &str, topic: &str, partitions: i32) {
-    let topic = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
+    make(
+        kafka,
+        NewTopic::new(topic, partitions, TopicReplication::Fixed(1)),
+    )
+    .await;
+}
+
+/// Makes a topic of one partition that takes no more bytes at once.
+pub async fn create_small(kafka: &str, topic: &str, max_message_bytes: &str) {
+    let topic = NewTopic::new(topic, 1, TopicReplication::Fixed(1));
+    make(kafka, topic.set("max.message.bytes", max_message_bytes)).await;
+}
+
+/// Lets a topic take messages of this many bytes.
+pub async fn set_max_message_bytes(kafka: &str, topic: &str, bytes: &str) {
+    let change = AlterConfig::new(ResourceSpecifier::Topic(topic)).set("max.message.bytes", bytes);
+    let results = admin(kafka)
+        .alter_configs(&[change], &AdminOptions::new())
+        .await
+        .expect("an answer");
+    for result in results {
+        result.expect("the topic is altered");
+    }
+}
+
+async fn make(kafka: &str, topic: NewTopic<'_>) {
     let results = admin(kafka)
         .create_topics(&[topic], &AdminOptions::new())
         .await

@@ -91,6 +91,19 @@ fn a_failure_holds_the_position() {
 }
 
 #[test]
+fn an_event_that_was_withdrawn_holds_nothing_up() {
+    let mut window = AckWindow::new(LIMITS);
+    window.begin().unwrap();
+    let first = window.enqueue(1).unwrap();
+    window.enqueue(1).unwrap();
+    window.withdraw_last();
+    assert_eq!((window.in_flight(), window.in_flight_bytes()), (1, 1));
+    window.commit(Lsn::new(10)).unwrap();
+    window.acknowledge(first).unwrap();
+    assert_eq!(confirmed(&window), 10);
+}
+
+#[test]
 fn a_report_that_makes_no_sense_stops_everything() {
     for report in [0, 2, 3] {
         let mut window = AckWindow::new(LIMITS);
