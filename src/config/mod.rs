@@ -60,6 +60,8 @@ pub struct Config {
     pub delivery: Delivery,
     /// What happens after a failure that only a person can mend (`outboxd.on.fatal`; rule R9).
     pub on_fatal: OnFatal,
+    /// Whether each record says where its event stands in the log (`outboxd.position.headers`).
+    pub position_headers: bool,
     /// What happens to an event that can never be sent as it is.
     pub poison: PoisonPolicy,
     /// Where metrics and health are answered; `None` with `outboxd.http.port=off`.

@@ -32,6 +32,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         )
         .map(str::to_owned);
     let context_headers = reader.boolean("extended.headers.enabled");
+    let position_headers = reader.boolean("outboxd.position.headers");
     let source = source::options(reader);
     let router = router::options(reader, transforms.outbox());
     let convert = converters::options(reader);
@@ -53,6 +54,7 @@ pub(super) fn resolve(raw: &RawConfig, file_name: &str, report: &mut Report) -> 
         router: router?,
         convert: convert?,
         context_headers: context_headers?.then_some(ContextHeaders { logical_name }),
+        position_headers: position_headers?,
         topic_prefix,
         sink: sink?,
         delivery: delivery?,

@@ -46,8 +46,8 @@ impl Pipeline<'_> {
     }
 
     async fn event(&mut self, relation: RelationId, row: &Row<'_>) -> Result<(), RelayError> {
-        let commit_lsn = self.transaction.unwrap_or_default();
-        let outcome = match self.translator.record(relation, row, commit_lsn)? {
+        let position = self.position()?;
+        let outcome = match self.translator.record(relation, row, position)? {
             None => return Ok(()),
             Some(translated) => {
                 deliver(
@@ -74,10 +74,10 @@ impl Pipeline<'_> {
         let PoisonPolicy::DeadLetter(topic) = self.poison else {
             return Ok(());
         };
-        let commit_lsn = self.transaction.unwrap_or_default();
+        let position = self.position()?;
         let letter = self
             .translator
-            .dead_letter(relation, row, commit_lsn, reason)?;
+            .dead_letter(relation, row, position, reason)?;
         let outcome = deliver(
             &mut self.upstream,
             self.delivery,
@@ -90,9 +90,10 @@ impl Pipeline<'_> {
         outcome.map_err(|error| self.blamed(error, relation, row))?;
         self.told.dead_letter();
         tracing::warn!(
-            "The event {} of table {}, in the transaction that commits at {commit_lsn}, went to the dead-letter topic {topic}: {reason}.",
+            "The event {} of table {}, in the transaction that commits at {}, went to the dead-letter topic {topic}: {reason}.",
             letter.event,
-            letter.table
+            letter.table,
+            position.commit_lsn()
         );
         Ok(())
     }
@@ -100,10 +101,10 @@ impl Pipeline<'_> {
     /// The error, with the event that it is about.
     fn blamed(&self, error: RelayError, relation: RelationId, row: &Row<'_>) -> RelayError {
         match error {
-            RelayError::Unsendable(failure) => {
-                let commit_lsn = self.transaction.unwrap_or_default();
-                self.translator.refused(relation, row, commit_lsn, failure)
-            }
+            RelayError::Unsendable(failure) => match self.position() {
+                Ok(position) => self.translator.refused(relation, row, position, failure),
+                Err(error) => error,
+            },
             error => error,
         }
     }

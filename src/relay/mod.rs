@@ -18,6 +18,7 @@ mod handover;
 mod obstacle;
 mod pipeline;
 mod poison;
+mod position;
 mod prepare;
 mod resume;
 mod seldom;

@@ -2,19 +2,21 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep_until;
 
+use super::ack::ProtocolViolation;
 use super::delivery::Delivery;
 use super::error::RelayError;
 use super::farewell::Farewell;
 use super::handover::wait_for_reports;
 use super::obstacle::Obstacle;
 use super::poison::Refused;
+use super::position::Position;
 use super::seldom::Seldom;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
 use super::watch::Watch;
 use crate::config::PoisonPolicy;
-use crate::model::{Lsn, Relation, RelationId};
+use crate::model::{Relation, RelationId};
 use crate::ops;
 use crate::router::OnUpdate;
 use crate::source::postgres::pgoutput::{self, Message};
@@ -33,7 +35,8 @@ pub(super) struct Pipeline<'c> {
     pub(super) delivery: &'c mut Delivery,
     pub(super) translator: Translator,
     pub(super) stop: &'c Stop,
-    pub(super) transaction: Option<Lsn>,
+    /// Where the next event of the open transaction stands.
+    pub(super) transaction: Option<Position>,
     pub(super) updates: Seldom,
     /// With an answer asked for every few seconds, a server that says nothing for this long
     /// is gone: the session's `wal_sender_timeout`.
@@ -139,7 +142,7 @@ impl Pipeline<'_> {
     async fn change(&mut self, data: &[u8]) -> Result<(), RelayError> {
         match pgoutput::decode(data).map_err(SourceError::from)? {
             Message::Begin(begin) => {
-                self.transaction = Some(begin.final_lsn);
+                self.transaction = Some(Position { begin, sequence: 0 });
                 self.delivery.begin(begin)
             }
             Message::Commit(commit) => {
@@ -150,19 +153,29 @@ impl Pipeline<'_> {
             Message::Relation { relation, .. } => self.relation(&relation).await,
             // The others have no meaning for an outbox.
             Message::Type { .. } | Message::Origin { .. } | Message::Logical(_) => Ok(()),
-            // Handled already on the connection that broke (rule R4).
-            _ if self.delivery.is_handled() => {
-                self.delivery.handled();
-                self.told.skipped(1);
-                Ok(())
-            }
             row_message => {
-                self.row_message(row_message).await?;
+                let is_counted = matches!(&row_message, Message::Insert { relation, .. } if self.translator.counts(*relation));
+                if self.delivery.is_handled() {
+                    // On the connection that broke (rule R4).
+                    self.told.skipped(1);
+                } else {
+                    self.row_message(row_message).await?;
+                }
                 // Only now: a row that failed on the way has to come again.
                 self.delivery.handled();
+                if is_counted && let Some(position) = &mut self.transaction {
+                    position.sequence += 1;
+                }
                 Ok(())
             }
         }
+    }
+
+    /// Where the event that comes now stands.
+    pub(super) fn position(&self) -> Result<Position, RelayError> {
+        Ok(self
+            .transaction
+            .ok_or(ProtocolViolation::EventOutsideTransaction)?)
     }
 
     async fn row_message(&mut self, message: Message<'_>) -> Result<(), RelayError> {
@@ -196,7 +209,7 @@ impl Pipeline<'_> {
         if self.on_update == OnUpdate::Fatal {
             return Err(RelayError::Updated {
                 table: table.clone(),
-                lsn: self.transaction.unwrap_or_default(),
+                lsn: self.position()?.commit_lsn(),
             });
         }
         if let Some(count) = self.updates.due(Instant::now()) {

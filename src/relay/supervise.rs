@@ -308,6 +308,12 @@ impl Connector<'_> {
             config.source.tables.clone(),
             &context,
         )
+        .map(|mut translator| {
+            if config.position_headers {
+                translator.tell_positions();
+            }
+            translator
+        })
         .map_err(RelayError::ContextHeaders)
     }
 }

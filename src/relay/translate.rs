@@ -5,10 +5,11 @@ use smallvec::SmallVec;
 
 use super::error::{EventError, EventProblem, RelayError, TableError, TableProblem};
 use super::poison::DeadLetter;
+use super::position::{Position, PositionHeaders};
 use super::prepare::includes;
 use crate::convert::{self, Encoder, Piece, Schema};
 use crate::model::{
-    Header, Lsn, OutgoingRecord, Relation, RelationId, Row, TableName, TopicName, Value,
+    Header, OutgoingRecord, Relation, RelationId, Row, TableName, TopicName, Value,
 };
 use crate::router::{self, Plan, Router};
 use crate::sink::DeliveryFailure;
@@ -29,6 +30,8 @@ pub(super) struct Translator {
     /// The outbox tables there are, by the names they have now.
     outboxes: HashMap<RelationId, TableName>,
     arena: Vec<u8>,
+    /// Where each event stands, where that is wanted.
+    position: Option<PositionHeaders>,
 }
 
 /// What is known of a table of the stream.
@@ -94,7 +97,18 @@ impl Translator {
             tables: HashMap::new(),
             outboxes: HashMap::new(),
             arena: Vec::new(),
+            position: None,
         })
+    }
+
+    /// Adds the position headers to every record from now on.
+    pub(super) fn tell_positions(&mut self) {
+        self.position = Some(PositionHeaders::default());
+    }
+
+    /// Whether a row inserted into this table is an event that has to be counted.
+    pub(super) fn counts(&self, id: RelationId) -> bool {
+        self.position.is_some() && matches!(self.tables.get(&id), Some(Table::Outbox(_)))
     }
 
     /// Says which outbox tables there are before the stream tells it.
@@ -158,7 +172,7 @@ impl Translator {
         &'a mut self,
         id: RelationId,
         row: &'a Row<'_>,
-        commit_lsn: Lsn,
+        position: Position,
     ) -> Result<Option<Translated<'a>>, RelayError> {
         let table = match self.tables.get(&id) {
             Some(Table::Outbox(table)) => table,
@@ -174,7 +188,7 @@ impl Translator {
             Box::new(EventError {
                 event: event_id(table, row),
                 table: table.name.clone(),
-                lsn: commit_lsn,
+                lsn: position.commit_lsn(),
                 place: None,
                 why,
             })
@@ -197,6 +211,9 @@ impl Translator {
             headers.push((name, encode(encoder, value)?));
         }
 
+        if let Some(headers) = &mut self.position {
+            headers.set(position);
+        }
         // The arena is complete: pieces can be looked up in it.
         let arena = self.arena.as_slice();
         let context = self.context_headers.iter().map(|(name, value)| Header {
@@ -207,11 +224,12 @@ impl Translator {
             name,
             value: piece.bytes(arena),
         });
+        let positions = self.position.iter().flat_map(PositionHeaders::headers);
         Ok(Some(Translated {
             topic: routed.topic,
             key: key.bytes(arena),
             value: value.bytes(arena),
-            headers: context.chain(own).collect(),
+            headers: context.chain(own).chain(positions).collect(),
         }))
     }
 
@@ -224,7 +242,7 @@ impl Translator {
         &mut self,
         id: RelationId,
         row: &Row<'_>,
-        commit_lsn: Lsn,
+        position: Position,
         reason: &str,
     ) -> Result<DeadLetter, RelayError> {
         let Some(Table::Outbox(table)) = self.tables.get(&id) else {
@@ -239,12 +257,12 @@ impl Translator {
             raw(table.plan.key_column()),
             raw(table.plan.payload_column()),
         );
-        let mut letter = match self.record(id, row, commit_lsn) {
+        let mut letter = match self.record(id, row, position) {
             Ok(Some(translated)) => DeadLetter::of_record(&translated.record(), event, name),
             Ok(None) | Err(RelayError::Event(_)) => DeadLetter::of_row(key, value, event, name),
             Err(error) => return Err(error),
         };
-        letter.explain(commit_lsn, reason);
+        letter.explain(position.commit_lsn(), reason);
         Ok(letter)
     }
 
@@ -253,7 +271,7 @@ impl Translator {
         &self,
         id: RelationId,
         row: &Row<'_>,
-        commit_lsn: Lsn,
+        position: Position,
         failure: DeliveryFailure,
     ) -> RelayError {
         let Some(Table::Outbox(table)) = self.tables.get(&id) else {
@@ -262,7 +280,7 @@ impl Translator {
         Box::new(EventError {
             event: event_id(table, row),
             table: table.name.clone(),
-            lsn: commit_lsn,
+            lsn: position.commit_lsn(),
             place: None,
             why: EventProblem::Refused(failure),
         })

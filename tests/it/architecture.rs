@@ -147,3 +147,31 @@ fn only_the_kafka_sink_knows_the_kafka_client() {
         );
     }
 }
+
+/// What is compiled in from outside `src` has to reach the image's build too.
+#[test]
+fn the_image_is_built_from_everything_that_is_compiled_in() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |file: &str| std::fs::read_to_string(root.join(file)).expect("a file");
+    let (dockerfile, ignored) = (read("docker/Dockerfile"), read(".dockerignore"));
+    let mut folders = BTreeSet::new();
+    for (_, file, text) in sources() {
+        for included in text.split("include_str!(\"").skip(1) {
+            let path = included.split('"').next().unwrap();
+            if let Some((_, outside)) = path.rsplit_once("../") {
+                // As many steps up as lead out of `src`.
+                if path.matches("../").count() > file.matches('/').count() {
+                    folders.insert(outside.split('/').next().unwrap().to_owned());
+                }
+            }
+        }
+    }
+    assert!(folders.contains("sql"), "{folders:?}");
+    for folder in folders {
+        assert!(
+            dockerfile.contains(&format!("COPY {folder} {folder}")),
+            "{folder}"
+        );
+        assert!(ignored.contains(&format!("!{folder}\n")), "{folder}");
+    }
+}

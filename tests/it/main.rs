@@ -29,6 +29,7 @@ mod logs;
 mod memory;
 mod metrics;
 mod poison;
+mod positions;
 mod probing;
 mod proxy;
 mod reconnecting;

@@ -435,6 +435,7 @@ pub static OPTIONS: &[KnownOption] = &[
     // outboxd's own.
     own("outboxd.sink.type", "kafka", Honoured, "Where records go: kafka, stdout or null."),
     own("outboxd.on.fatal", "stay", Honoured, "After a failure only a person can mend: stay up as failed and look again every 30 s, or exit with code 1."),
+    own("outboxd.position.headers", "false", Honoured, "Each record says where its event stands in the log: commit position, number in the transaction, commit time."),
     own("outboxd.poison.policy", "stop", Honoured, "What happens to an event that can never be sent as it is: stop, failed, until it can; or dead-letter."),
     own("outboxd.poison.topic", "", Honoured, "Where dead letters go; topic.prefix with .dead-letter if it is not set."),
     own("outboxd.resume.transactions", "65536", Honoured, "How many transactions already handed over are recognised when the server sends them again after a lost connection; 0 for none."),
