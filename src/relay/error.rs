@@ -182,7 +182,7 @@ impl RelayError {
         match self {
             Self::Source(error) => error.class(),
             // Of several in flight one is refused, and it takes another try to tell which.
-            Self::Sink(error) if error.class() == ErrorClass::Poison => ErrorClass::Rewind,
+            Self::Sink(_) if self.is_of_some_record() => ErrorClass::Rewind,
             Self::Sink(error) => error.class(),
             Self::Unfit(unfit) => unfit.class(),
             Self::Event(_) | Self::Unsendable(_) => ErrorClass::Poison,

@@ -66,7 +66,7 @@ pub(super) async fn prepare(
             warn_of_first_start(options, lsn, existing_rows.as_deref());
         }
     }
-    let configured = database.wal_sender_timeout().await?;
+    let configured = facts.server.wal_sender_timeout();
     Ok(Prepared {
         server: database.server().clone(),
         wal_sender_timeout: configured.unwrap_or(WAL_SENDER_TIMEOUT),

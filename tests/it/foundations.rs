@@ -21,3 +21,13 @@ async fn foundations(database: &TestDatabase) -> Option<String> {
         ))
         .await
 }
+
+/// Writes more log than `max_slot_wal_keep_size` (1 MB) lets a slot that stands still keep.
+async fn outgrow_the_slot(database: &TestDatabase) {
+    for _ in 0..3 {
+        database
+            .execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000000)); SELECT pg_switch_wal()")
+            .await;
+    }
+    database.execute("CHECKPOINT").await;
+}

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use postgres_protocol::escape::escape_identifier;
 use tokio::task::JoinHandle;
 use tokio_postgres::error::SqlState;
@@ -108,31 +106,6 @@ impl Database {
     /// The server this session is on.
     pub fn server(&self) -> &Server {
         &self.server
-    }
-
-    /// The server's `wal_sender_timeout` for this role, `None` where it is switched off.
-    ///
-    /// # Errors
-    /// When it cannot be asked.
-    pub async fn wal_sender_timeout(&self) -> Result<Option<Duration>, SourceError> {
-        let millis: String = self.setting("wal_sender_timeout").await?;
-        Ok(millis
-            .parse()
-            .ok()
-            .filter(|millis| *millis > 0)
-            .map(Duration::from_millis))
-    }
-
-    /// A setting's value in its base unit.
-    async fn setting(&self, name: &str) -> Result<String, SourceError> {
-        let row = self
-            .query_one(
-                "reading a setting",
-                "SELECT setting FROM pg_catalog.pg_settings WHERE name = $1",
-                &[&name],
-            )
-            .await?;
-        Ok(row.get(0))
     }
 
     /// Every table and partitioned table of the database that could be an outbox; the filters

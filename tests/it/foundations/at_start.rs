@@ -1,4 +1,4 @@
-use super::foundations;
+use super::{foundations, outgrow_the_slot};
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
@@ -198,12 +198,7 @@ async fn a_lost_slot_is_refused_with_the_gap_and_not_made_anew() {
     database.all_confirmed().await;
     assert_eq!(outboxd.stop().await, 0);
     database.event("CLM-2", "{}").await;
-    for _ in 0..3 {
-        database
-            .execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000000)); SELECT pg_switch_wal()")
-            .await;
-    }
-    database.execute("CHECKPOINT").await;
+    outgrow_the_slot(&database).await;
     eventually("the slot is lost", async || {
         (database.slot("wal_status").await? == "lost").then_some(())
     })

@@ -1,4 +1,4 @@
-use super::foundations;
+use super::{foundations, outgrow_the_slot};
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::{Outboxd, Setup};
@@ -209,12 +209,7 @@ async fn a_slot_that_the_server_gives_up() {
     // What waits for the broker holds the slot's position.
     kafka.halt();
     database.event("CLM-2", "{}").await;
-    for _ in 0..3 {
-        database
-            .execute("SELECT pg_logical_emit_message(false, 'x', repeat('x', 1000000)); SELECT pg_switch_wal()")
-            .await;
-    }
-    database.execute("CHECKPOINT").await;
+    outgrow_the_slot(&database).await;
     fails_with(
         &outboxd,
         &database,

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use super::super::{Database, SourceError};
 
@@ -43,6 +44,12 @@ impl ServerFacts {
     /// A setting as a number in its base unit (PostgreSQL documentation, "pg_settings").
     pub fn number(&self, name: &str) -> Option<i64> {
         self.settings.get(name)?.0.parse().ok()
+    }
+
+    /// `wal_sender_timeout` for this role; `None` where it is switched off.
+    pub fn wal_sender_timeout(&self) -> Option<Duration> {
+        let millis = u64::try_from(self.number("wal_sender_timeout")?).ok()?;
+        (millis > 0).then(|| Duration::from_millis(millis))
     }
 }
 
