@@ -7,6 +7,7 @@ use super::ack::{AckWindow, Limits};
 use super::batches::Batches;
 use super::broker_watch::{BrokerTrouble, watch_brokers};
 use super::error::RelayError;
+use super::failpoint::{self, Death};
 use super::poison::Place;
 use super::resume::{Continuity, Resume};
 use crate::config::Delivery as DeliveryConfig;
@@ -159,6 +160,10 @@ impl Delivery {
         match self.sink.enqueue(sequence, record) {
             Ok(()) => {
                 self.batches.enqueued(sequence, record.topic);
+                failpoint::may_die(Death::AfterEnqueue);
+                if failpoint::acknowledges_on_enqueue() {
+                    self.window.acknowledge(sequence)?;
+                }
                 Ok(true)
             }
             Err(SinkError::Full) => {
@@ -238,8 +243,10 @@ impl Delivery {
         self.reports.take(&mut self.handling);
         for report in self.handling.drain(..) {
             match report.outcome {
+                Ok(()) if failpoint::acknowledges_on_enqueue() => {}
                 Ok(()) => {
                     self.window.acknowledge(report.sequence)?;
+                    failpoint::may_die(Death::AfterAcknowledgement);
                     self.doubt = None;
                 }
                 Err(_) => self.window.fail(report.sequence),

@@ -11,6 +11,7 @@ mod batches;
 mod broker_watch;
 mod delivery;
 mod error;
+mod failpoint;
 mod farewell;
 mod feedback;
 pub mod findings;

@@ -5,6 +5,7 @@ use tokio::time::sleep_until;
 use super::ack::ProtocolViolation;
 use super::delivery::Delivery;
 use super::error::RelayError;
+use super::failpoint::{self, Death};
 use super::farewell::Farewell;
 use super::handover::wait_for_reports;
 use super::obstacle::Obstacle;
@@ -154,6 +155,7 @@ impl Pipeline<'_> {
             // The others have no meaning for an outbox.
             Message::Type { .. } | Message::Origin { .. } | Message::Logical(_) => Ok(()),
             row_message => {
+                failpoint::may_die(Death::AfterDecode);
                 let is_counted = matches!(&row_message, Message::Insert { relation, .. } if self.translator.counts(*relation));
                 if self.delivery.is_handled() {
                     // On the connection that broke (rule R4).

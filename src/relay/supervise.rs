@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::delivery::Delivery;
 use super::error::{RelayError, RunError};
+use super::failpoint;
 use super::farewell::Farewell;
 use super::feedback::Feedback;
 use super::findings::{SlotUse, Warned};
@@ -32,6 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// When only a person can mend what is wrong, and it never streamed or `outboxd.on.fatal=exit`.
 /// The slot keeps its position.
 pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
+    let _armed = failpoint::arm();
     let mut connector = Connector {
         config,
         stop,

@@ -4,6 +4,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::error::RelayError;
+use super::failpoint::{self, Death};
 use super::feedback::Feedback;
 use crate::model::{ConfirmedLsn, Lsn};
 use crate::ops::Connector;
@@ -79,6 +80,7 @@ impl Upstream {
             return Ok(());
         }
         let report = self.feedback.report(confirmed, now);
+        failpoint::may_die(Death::BeforeConfirmation);
         self.stream
             .send(report.position, report.reply_requested)
             .await
