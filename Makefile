@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test lint latency image image-test
+.PHONY: help build demo test chaos lint latency image image-test
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -14,12 +14,17 @@ demo: ## the outbox pattern step by step, on a real PostgreSQL and Kafka (about 
 test: ## all tests, on a real PostgreSQL and Kafka
 	dev/install
 	# More at once than cores: many of them wait, for a server to be given up or a failure to be looked at again.
-	dev/with-services cargo test --release -- --show-output --test-threads 6
+	dev/with-services cargo test --release --features failpoints -- --show-output --test-threads 6
+
+chaos: ## everything breaks under load, and nothing may be lost: SEED=n (or 1..20) MINUTES=m BROKERS=1|3
+	dev/install
+	@SEED="$(SEED)" MINUTES="$(MINUTES)" BROKERS="$(BROKERS)" BREAK="$(BREAK)" dev/chaos
 
 lint: ## format and clippy, without a warning
 	dev/install
 	cargo fmt --check
-	cargo clippy --release --all-targets -- -D warnings
+	cargo clippy --release -- -D warnings
+	cargo clippy --release --all-targets --features failpoints -- -D warnings
 
 latency: ## time from commit to consumer at 100 transactions a second, median and p99
 	dev/install

@@ -26,7 +26,7 @@ async fn broker_halted_for_long(queue: &str) {
     let mut setup = Setup::of(&database);
     setup.set("max.queue.size", queue);
     let mut outboxd = setup.start().await;
-    let second = SecondSlot::create(&database);
+    let second = SecondSlot::create(&database).await;
     let mut written = vec![database.event("CLM-0", "{}").await.to_string()];
     database.all_confirmed().await;
     let walsender = database.slot("active_pid").await;

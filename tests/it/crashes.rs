@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tokio_postgres::types::PgLsn;
+
 use crate::support::database::TestDatabase;
 use crate::support::outboxd::Setup;
 use crate::support::second_slot::{Log, SecondSlot};
@@ -41,7 +43,7 @@ async fn thirty_kills_at_random_moments_under_load_lose_nothing_and_keep_the_ord
     let setup = Setup::of(&database);
     // What is committed before outboxd's slot exists is not its to deliver.
     assert_eq!(setup.start().await.stop().await, 0);
-    let second = SecondSlot::create(&database);
+    let second = SecondSlot::create(&database).await;
     let load = Workload::start_seeded(&database, 8, random.u64(..)).await;
 
     let begun = Instant::now();
@@ -67,11 +69,11 @@ async fn thirty_kills_at_random_moments_under_load_lose_nothing_and_keep_the_ord
          under {rate:.0} transactions/s of {median} events in the median and {largest} at most: \
          {} events, {by_numbers:?}; by the second slot: {} events, {by_the_log:?}",
         written.len(),
-        log.events.len(),
+        log.events().count(),
     );
     nothing_but_duplicates(&by_numbers);
     nothing_but_duplicates(&by_the_log);
-    assert_eq!(written.len(), log.events.len(), "the oracles agree");
+    assert_eq!(written.len(), log.events().count(), "the oracles agree");
 }
 
 #[test]
@@ -85,8 +87,7 @@ fn the_oracles_notice_what_is_missing_invented_repeated_or_out_of_order() {
         headers: vec![("id".to_owned(), Some(id.as_bytes().to_vec()))],
         timestamp: None,
     };
-    let log = Log::parse(
-        "BEGIN 7
+    let text = "BEGIN 7
 table public.outbox: INSERT: id[uuid]:'a' aggregate_type[text]:'load'
 table public.counters: UPDATE: key[text]:'k' n[bigint]:2
 table public.outbox: INSERT: id[uuid]:'b' aggregate_type[text]:'load'
@@ -98,12 +99,17 @@ table public.outbox: INSERT: id[uuid]:'c' aggregate_type[text]:'load'
 COMMIT 9
 BEGIN 10
 table public.outbox: INSERT: id[uuid]:'d' aggregate_type[text]:'load'
-COMMIT 10
-",
+COMMIT 10";
+    let log = Log::of(
+        text.lines()
+            .zip(1..)
+            .map(|(line, at)| (PgLsn::from(at), line)),
     );
-    assert_eq!(log.events, ["a", "b", "c", "d"]);
-    assert_eq!(log.sizes, [2, 1, 1]);
-    let written = log.events.iter().cloned().collect();
+    let events: Vec<&str> = log.events().collect();
+    assert_eq!(events, ["a", "b", "c", "d"]);
+    let ends: Vec<u64> = log.transactions.iter().map(|one| one.end).collect();
+    assert_eq!(ends, [5, 10, 13]);
+    let written = events.iter().map(|id| (*id).to_owned()).collect();
     let (a, b, c, d) = (
         record("a", 1),
         record("b", 2),

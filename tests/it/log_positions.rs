@@ -28,7 +28,7 @@ async fn an_unacknowledged_event_is_never_confirmed_whatever_keepalives_say() {
     let database = TestDatabase::with_outbox(Services::shared().with_kafka(&kafka)).await;
     let setup = Setup::of(&database);
     let mut outboxd = setup.start().await;
-    let second = SecondSlot::create(&database);
+    let second = SecondSlot::create(&database).await;
     let first = database.event("CLM-1", "{}").await;
     database.all_confirmed().await;
 

@@ -13,6 +13,7 @@ mod support;
 
 mod architecture;
 mod broker_away;
+mod chaos;
 mod check;
 mod configuration;
 mod connecting;

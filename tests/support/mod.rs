@@ -4,6 +4,7 @@
 // Each test binary and benchmark uses a part of this.
 #![allow(dead_code, reason = "shared by several test binaries")]
 
+pub mod cluster;
 pub mod database;
 pub mod outboxd;
 pub mod proxy;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 
 use serde_json::{Map, Value, json};
@@ -149,6 +149,12 @@ impl Setup {
             folder: self.folder.clone(),
             logged_before,
         }
+    }
+
+    /// What all its processes have logged.
+    pub fn whole_log(&self) -> String {
+        let all = std::fs::read(self.folder.join("stderr")).expect("read the log");
+        String::from_utf8_lossy(&all).into_owned()
     }
 
     /// Starts the process and waits until it streams.
@@ -344,6 +350,11 @@ impl Outboxd {
             .await
             .code()
             .expect("it ended by itself")
+    }
+
+    /// How it ended, if it did.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it is our child")
     }
 
     /// SIGKILL.

@@ -1,11 +1,11 @@
-//! A second opinion on what was committed: PostgreSQL's own `test_decoding`, read with its own
-//! `pg_recvlogical`. It shares no code with outboxd, and not the tables' word either.
+//! A second opinion on what was committed: PostgreSQL's own `test_decoding`. It shares no code
+//! with outboxd, and not the tables' word either.
 
 use std::collections::HashMap;
-use std::process::Command;
+
+use tokio_postgres::types::PgLsn;
 
 use super::database::TestDatabase;
-use super::services::scratch;
 use super::topic::Record;
 use super::workload::Verdict;
 
@@ -15,24 +15,35 @@ pub struct SecondSlot {
     name: String,
 }
 
+/// Whatever else the rows hold: what is needed of them stands at their beginning.
+const ENOUGH: usize = 100;
+
 impl SecondSlot {
-    pub fn create(database: &TestDatabase) -> Self {
-        let slot = Self {
-            name: format!("{}_2", database.name),
-        };
-        let arguments = ["--create-slot", "--plugin=test_decoding"];
-        slot.pg_recvlogical(database, &arguments);
-        slot
+    pub async fn create(database: &TestDatabase) -> Self {
+        let name = format!("{}_2", database.name);
+        database
+            .execute(&format!(
+                "SELECT pg_create_logical_replication_slot('{name}', 'test_decoding')"
+            ))
+            .await;
+        Self { name }
     }
 
     /// All inserts into the outbox from the slot's beginning to now, and drops the slot.
     pub async fn read(self, database: &TestDatabase) -> Log {
-        let file = scratch("second-slot").join("log");
-        let end = format!("--endpos={}", database.wal_end().await);
-        let reading = ["--start", "--no-loop", &end, "-f", file.to_str().unwrap()];
-        self.pg_recvlogical(database, &reading);
-        self.pg_recvlogical(database, &["--drop-slot"]);
-        Log::parse(&std::fs::read_to_string(file).expect("what pg_recvlogical wrote"))
+        let rows = database
+            .sql
+            .query(
+                "SELECT lsn, left(data, $2) FROM pg_logical_slot_get_changes($1, NULL, NULL)
+                 WHERE data LIKE 'table public.outbox: INSERT:%' OR data LIKE 'COMMIT%'",
+                &[&self.name, &i32::try_from(ENOUGH).unwrap()],
+            )
+            .await
+            .expect("the second slot can be read");
+        database
+            .execute(&format!("SELECT pg_drop_replication_slot('{}')", self.name))
+            .await;
+        Log::of(rows.iter().map(|row| (row.get(0), row.get(1))))
     }
 
     /// Where the commit of this event's transaction ends: the position that says it is done.
@@ -45,58 +56,59 @@ impl SecondSlot {
         );
         database.ask(&sql).await.expect("the event is in the log")
     }
-
-    fn pg_recvlogical(&self, database: &TestDatabase, arguments: &[&str]) {
-        let output = Command::new("pg_recvlogical")
-            .args(["-h", "localhost", "-U", "postgres", "-d", &database.name])
-            .args(["-p", &database.services.pg_port.to_string()])
-            .args(["-S", &self.name])
-            .args(arguments)
-            .env("PGPASSWORD", "postgres")
-            .output()
-            .expect("pg_recvlogical runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments:?}: {said}");
-    }
 }
 
-/// What the second slot tells.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The transactions with events that the second slot tells of, in the order of their commits.
+#[derive(Debug, Default)]
 pub struct Log {
-    /// The ids of the events, in the order of commits and statements.
+    pub transactions: Vec<Committed>,
+}
+
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// Where the commit ends: the position that says the transaction is done.
+    pub end: u64,
+    /// The ids of its events, in the order of the statements.
     pub events: Vec<String>,
-    /// How many events each transaction with any had.
-    pub sizes: Vec<usize>,
 }
 
 impl Log {
-    pub fn parse(text: &str) -> Self {
+    /// From the slot's rows, each with its position.
+    pub fn of<'a>(rows: impl Iterator<Item = (PgLsn, &'a str)>) -> Self {
         let mut log = Self::default();
-        let mut before = 0;
-        for line in text.lines() {
-            if let Some(row) = line.strip_prefix("table public.outbox: INSERT: id[uuid]:'") {
+        let mut open = Committed::default();
+        for (position, data) in rows {
+            if let Some(row) = data.strip_prefix("table public.outbox: INSERT: id[uuid]:'") {
                 let (id, _) = row.split_once('\'').expect("a quoted id");
-                log.events.push(id.to_owned());
-            } else if line.starts_with("COMMIT ") && log.events.len() > before {
-                log.sizes.push(log.events.len() - before);
-                before = log.events.len();
+                open.events.push(id.to_owned());
+            } else if data.starts_with("COMMIT") && !open.events.is_empty() {
+                open.end = position.into();
+                log.transactions.push(std::mem::take(&mut open));
             }
         }
         log
     }
 
-    /// Compares the log with a topic of one partition, where the first copies have to stand in
+    /// The ids of all events, in the order of commits and statements.
+    pub fn events(&self) -> impl Iterator<Item = &str> {
+        let transactions = self.transactions.iter();
+        transactions.flat_map(|transaction| transaction.events.iter().map(String::as_str))
+    }
+
+    /// Compares the log with a topic, where the first copies in each partition have to stand in
     /// the log's order: so each key's do.
     pub fn judge(&self, records: &[Record]) -> Verdict {
-        let places: HashMap<&str, u64> = self.events.iter().map(String::as_str).zip(1..).collect();
+        let places: HashMap<&str, u64> = self.events().zip(1..).collect();
         Verdict::of(places.len(), records, |record| {
-            Some((String::new(), *places.get(record.id().as_str())?))
+            let number = places.get(record.id().as_str())?;
+            Some((record.partition.to_string(), *number))
         })
     }
 
     /// The middle one of the transactions' sizes, and the largest.
     pub fn median_and_largest(&self) -> (usize, usize) {
-        let mut sizes = self.sizes.clone();
+        let sizes = self.transactions.iter();
+        let mut sizes: Vec<usize> = sizes.map(|committed| committed.events.len()).collect();
         sizes.sort_unstable();
         (sizes[sizes.len() / 2], sizes[sizes.len() - 1])
     }

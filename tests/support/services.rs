@@ -59,6 +59,8 @@ pub fn scratch(name: &str) -> PathBuf {
 pub struct OwnKafka {
     folder: PathBuf,
     port: u16,
+    /// What it was started with.
+    arguments: Vec<String>,
 }
 
 impl OwnKafka {
@@ -74,12 +76,32 @@ impl OwnKafka {
 
     /// With further arguments of `dev/kafka start`, such as `--prop name=value`.
     pub fn start_with(arguments: &[&str]) -> Self {
-        let folder = scratch("kafka");
-        let start = ["start", folder.to_str().unwrap()];
-        let port = dev("kafka", &[&start, arguments].concat())
-            .parse()
-            .expect("a port");
-        Self { folder, port }
+        Self::start_in(scratch("kafka"), arguments)
+    }
+
+    /// In this folder, which may hold ports that are chosen already.
+    pub fn start_in(folder: PathBuf, arguments: &[&str]) -> Self {
+        let mut kafka = Self {
+            folder,
+            port: 0,
+            arguments: arguments.iter().map(|text| (*text).to_owned()).collect(),
+        };
+        kafka.port = kafka.start_again();
+        kafka
+    }
+
+    /// Ends the broker: cleanly, or with `kill` as by a crash.
+    pub fn stop(&self, kill: bool) {
+        let stop = ["stop", self.folder.to_str().unwrap(), "kill"];
+        dev("kafka", &stop[..2 + usize::from(kill)]);
+    }
+
+    /// Starts the broker that was ended on the same data and port; returns the port.
+    pub fn start_again(&self) -> u16 {
+        let start = ["start", self.folder.to_str().unwrap()];
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let port = dev("kafka", &[&start, arguments.as_slice()].concat());
+        port.parse().expect("a port")
     }
 
     /// Whoever comes through the proxy is told the proxy's address as the broker's own, so that
@@ -130,7 +152,7 @@ impl OwnKafka {
 
 impl Drop for OwnKafka {
     fn drop(&mut self) {
-        dev("kafka", &["stop", self.folder.to_str().unwrap(), "kill"]);
+        self.stop(true);
     }
 }
 
@@ -177,6 +199,29 @@ impl OwnPostgres {
     /// Starts the stopped server on the same data and port.
     pub fn start_again(&self, settings: &[&str]) {
         dev_postgres(&self.folder, &["--"], settings);
+    }
+
+    /// Halts the server and all its sessions where they stand (SIGSTOP).
+    pub fn halt(&self) {
+        self.signal_all("STOP");
+    }
+
+    /// Lets a halted server go on.
+    pub fn go_on(&self) {
+        self.signal_all("CONT");
+    }
+
+    fn signal_all(&self, name: &str) {
+        let pid = self.pid();
+        signal(&pid, name);
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.expect("the server runs");
+        // Any of them may have ended meanwhile.
+        let _ = Command::new("kill")
+            .arg(format!("-{name}"))
+            .args(children.split_whitespace())
+            .stderr(std::process::Stdio::null())
+            .status();
     }
 
     /// Makes the server one in recovery: read-only, as a replica that nobody sends anything to.

@@ -185,11 +185,13 @@ fn admin(kafka: &str) -> AdminClient<DefaultClientContext> {
 
 /// Makes a topic with this many partitions.
 pub async fn create(kafka: &str, topic: &str, partitions: i32) {
-    make(
-        kafka,
-        NewTopic::new(topic, partitions, TopicReplication::Fixed(1)),
-    )
-    .await;
+    create_replicated(kafka, topic, partitions, 1).await;
+}
+
+/// Makes a topic with this many partitions, each on so many brokers.
+pub async fn create_replicated(kafka: &str, topic: &str, partitions: i32, brokers: i32) {
+    let replication = TopicReplication::Fixed(brokers);
+    make(kafka, NewTopic::new(topic, partitions, replication)).await;
 }
 
 /// Makes a topic of one partition that takes no more bytes at once.

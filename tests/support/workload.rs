@@ -2,10 +2,13 @@
 //! event's own transaction and carried in its payload, so that the order of a key's events in
 //! the log is the order of its numbers.
 
+pub mod rough;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::SinkExt as _;
@@ -24,7 +27,11 @@ const STATEMENTS: &str = "
     PREPARE event (text, uuid) AS
     WITH next AS (UPDATE counters SET n = n + 1 WHERE key = $1 RETURNING n)
     INSERT INTO outbox (id, aggregate_type, aggregate_id, type, payload)
-    SELECT $2, 'load', $1, 'Counted', jsonb_build_object('n', n) FROM next";
+    SELECT $2, 'load', $1, 'Counted', jsonb_build_object('n', n) FROM next;
+    PREPARE filled (text, uuid, int) AS
+    WITH next AS (UPDATE counters SET n = n + 1 WHERE key = $1 RETURNING n)
+    INSERT INTO outbox (id, aggregate_type, aggregate_id, type, payload)
+    SELECT $2, 'load', $1, 'Counted', jsonb_build_object('n', n, 'filling', repeat('f', $3)) FROM next";
 
 type Outcome<T> = Result<T, tokio_postgres::Error>;
 
@@ -51,6 +58,16 @@ impl Workload {
 
     /// The same seed makes the same transactions, as long as no session ends.
     pub async fn start_seeded(database: &TestDatabase, writers: u64, seed: u64) -> Self {
+        Self::start_as(database, writers, seed, Manner::Plain).await
+    }
+
+    /// At a moderate rate, with everything else that stands in a real database's log: large
+    /// events, logical messages, and changes of the table's shape.
+    pub async fn start_rough(database: &TestDatabase, writers: u64, seed: u64) -> Self {
+        Self::start_as(database, writers, seed, Manner::Rough).await
+    }
+
+    async fn start_as(database: &TestDatabase, writers: u64, seed: u64, manner: Manner) -> Self {
         database
             .execute(&format!(
                 "CREATE TABLE counters (key text PRIMARY KEY, n bigint NOT NULL);
@@ -67,6 +84,7 @@ impl Workload {
                     port: database.services.pg_port,
                     database: database.name.clone(),
                     random: seeds.fork(),
+                    manner,
                     counts: Arc::clone(&counts),
                 };
                 tokio::spawn(writer.write_until(Arc::clone(&stop)))
@@ -124,10 +142,22 @@ impl Workload {
     }
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// As fast as the server takes it.
+    Plain,
+    /// See [`Workload::start_rough`].
+    Rough,
+}
+
+/// The longest a writer rests between two transactions of a rough workload.
+const LONGEST_REST: Duration = Duration::from_millis(30);
+
 struct Writer {
     port: u16,
     database: String,
     random: fastrand::Rng,
+    manner: Manner,
     counts: Arc<Counts>,
 }
 
@@ -143,6 +173,9 @@ impl Writer {
                 if self.transaction(&mut session).await.is_err() && session.is_closed() {
                     break;
                 }
+                if self.manner == Manner::Rough {
+                    tokio::time::sleep(LONGEST_REST.mul_f64(self.random.f64())).await;
+                }
             }
         }
     }
@@ -153,19 +186,22 @@ impl Writer {
         // Locks are taken in one order, so that writers never wait for each other in a circle.
         keys.sort_unstable();
         let transaction = session.transaction().await?;
+        if self.manner == Manner::Rough {
+            rough::before(&transaction, random).await?;
+        }
         if random.u8(..) < 32 {
             copy(&transaction, &keys, random).await?;
         } else {
             // In two steps, so that other writers' rows come in between.
             let (first, second) = keys.split_at(keys.len() / 2);
             if !first.is_empty() {
-                insert(&transaction, first, random).await?;
+                insert(&transaction, first, self.manner, random).await?;
             }
-            insert(&transaction, second, random).await?;
+            insert(&transaction, second, self.manner, random).await?;
         }
         if random.u8(..) < 16 {
             transaction.batch_execute("SAVEPOINT s").await?;
-            insert(&transaction, &keys[keys.len() - 1..], random).await?;
+            insert(&transaction, &keys[keys.len() - 1..], self.manner, random).await?;
             transaction.batch_execute("ROLLBACK TO s").await?;
         }
         if random.u8(..) < 16 {
@@ -197,12 +233,16 @@ fn id(random: &mut fastrand::Rng) -> Uuid {
 async fn insert(
     transaction: &Transaction<'_>,
     keys: &[usize],
+    manner: Manner,
     random: &mut fastrand::Rng,
 ) -> Outcome<()> {
     let mut sql = String::new();
     for key in keys {
-        let id = id(random);
-        let _ = write!(sql, "EXECUTE event('k{key}', '{id}');");
+        let filling = match manner {
+            Manner::Plain => 0,
+            Manner::Rough => rough::filling(random),
+        };
+        rough::add_event(&mut sql, *key, id(random), filling);
     }
     transaction.batch_execute(&sql).await
 }
