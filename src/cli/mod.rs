@@ -4,6 +4,7 @@ mod check;
 mod files;
 mod run;
 mod setup;
+mod skip;
 mod sources;
 mod status;
 
@@ -63,6 +64,13 @@ enum Command {
     /// Exit code 0: in good order; 1: the slot is missing, lost or cannot serve, or, with
     /// --for-upgrade, something is pending.
     Status(status::Status),
+    /// Pass over one event that can never be sent, for good.
+    ///
+    /// Takes the connector's place: delivers what comes before the event, leaves it out, and ends
+    /// when its transaction is confirmed. Waits while another outboxd reads the slot; one that
+    /// has failed at the event does not. Exit code 0: skipped; 1: not skipped; 2: the
+    /// configuration cannot be used; 3: something else has to be set right first.
+    Skip(skip::Skip),
 }
 
 /// Reads the process's arguments and does what they say.
@@ -77,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Check(check) => check.execute().into(),
         Command::Setup(setup) => setup.execute().into(),
         Command::Status(status) => status.execute().into(),
+        Command::Skip(skip) => skip.execute().into(),
     }
 }
 

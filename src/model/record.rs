@@ -1,7 +1,7 @@
 use std::fmt;
 
-/// The number of an event within this process's life: 0, 1, 2 … in the order they were
-/// handed to the sink, never used twice. Delivery reports carry it back.
+/// The number of an event within one producer's life: 0, 1, 2 … in the order they are handed to
+/// the sink. Delivery reports carry it back; each producer's reach nobody but its own window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sequence(pub u64);
 

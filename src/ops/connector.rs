@@ -143,6 +143,11 @@ impl Connector {
         self.shared.metrics.dead_letter();
     }
 
+    /// An event that could never be sent was left out for good (`outboxd skip`).
+    pub fn passed_over(&self) {
+        self.shared.metrics.passed_over();
+    }
+
     /// A replication stream was started after one was lost.
     pub fn reconnected(&self) {
         self.shared.metrics.reconnected();

@@ -17,6 +17,7 @@ const EVENTS_DELIVERED: &str = "outboxd_events_delivered_total";
 const ERRORS: &str = "outboxd_errors_total";
 const POISON_EVENTS: &str = "outboxd_poison_events_total";
 const DEAD_LETTERS: &str = "outboxd_dead_letters_total";
+const SKIPPED_EVENTS: &str = "outboxd_skipped_events_total";
 const SKIPPED_DUPLICATES: &str = "outboxd_skipped_duplicates_total";
 const RECONNECTS: &str = "outboxd_reconnects_total";
 const IN_FLIGHT_EVENTS: &str = "outboxd_in_flight_events";
@@ -102,6 +103,10 @@ fn describe() {
         "Events that went to the dead-letter topic instead of their own"
     );
     describe_counter!(
+        SKIPPED_EVENTS,
+        "Events that stopped the connector and were left out for good by outboxd skip"
+    );
+    describe_counter!(
         SKIPPED_DUPLICATES,
         "Events that the server sent again and that were not delivered twice"
     );
@@ -165,6 +170,7 @@ pub(super) struct ConnectorMetrics {
     errors: [(ErrorClass, Counter); 4],
     poison_events: Counter,
     dead_letters: Counter,
+    skipped_events: Counter,
     skipped_duplicates: Counter,
     reconnects: Counter,
     in_flight_events: Gauge,
@@ -206,6 +212,7 @@ impl ConnectorMetrics {
             }),
             poison_events: count(POISON_EVENTS),
             dead_letters: count(DEAD_LETTERS),
+            skipped_events: count(SKIPPED_EVENTS),
             skipped_duplicates: count(SKIPPED_DUPLICATES),
             reconnects: count(RECONNECTS),
             in_flight_events: plain(IN_FLIGHT_EVENTS),
@@ -262,6 +269,10 @@ impl ConnectorMetrics {
 
     pub(super) fn dead_letter(&self) {
         self.dead_letters.increment(1);
+    }
+
+    pub(super) fn passed_over(&self) {
+        self.skipped_events.increment(1);
     }
 
     pub(super) fn skipped(&self, events: u64) {

@@ -3,6 +3,7 @@ use crate::model::{ErrorClass, Lsn, TableName};
 use crate::relay::ack::{AckError, ProtocolViolation};
 use crate::relay::findings::Unfit;
 use crate::relay::poison::Place;
+use crate::relay::skip::SkipError;
 use crate::router::{PlanError, RouteError};
 use crate::sink::{DeliveryFailure, Pause, SinkError};
 use crate::source::postgres::SourceError;
@@ -70,6 +71,9 @@ pub enum RelayError {
         /// How many rows, in words.
         rows: String,
     },
+    /// There is no event to pass over where one was named.
+    #[error("nothing was skipped: {0}")]
+    Skip(#[from] SkipError),
     /// The database server is shutting down and was held up long enough.
     #[error(
         "PostgreSQL is shutting down, and what is in flight was not acknowledged in time; it is confirmed once the server is back"
@@ -133,7 +137,7 @@ pub enum TableProblem {
 /// An event that cannot be sent as it is.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the event {event} of table {table}, in the transaction that commits at {lsn}, cannot be sent: {why}"
+    "the event {event} of table {table}, in the transaction that commits at {lsn}, cannot be sent: {why}; mend that, or leave the event out with outboxd skip"
 )]
 pub struct EventError {
     /// The event's id as text.
@@ -189,7 +193,8 @@ impl RelayError {
             Self::Table(_)
             | Self::ContextHeaders(_)
             | Self::Updated { .. }
-            | Self::NeedsSnapshot { .. } => ErrorClass::Fatal,
+            | Self::NeedsSnapshot { .. }
+            | Self::Skip(_) => ErrorClass::Fatal,
             // What was remembered is not to be trusted any more.
             Self::Stream(_) | Self::Reports(_) => ErrorClass::Rewind,
             Self::StreamEnded | Self::Silent { .. } | Self::ServerGoing | Self::Overdue => {
@@ -227,4 +232,19 @@ pub enum RunError {
     /// slot keeps its position.
     #[error("stopped")]
     Stopped(#[source] RelayError),
+}
+
+/// An error with everything it was caused by, in one line.
+pub(crate) struct Chain<'e>(pub(crate) &'e (dyn std::error::Error + 'e));
+
+impl std::fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
 }

@@ -22,6 +22,9 @@ impl Pipeline<'_> {
         relation: RelationId,
         row: &Row<'_>,
     ) -> Result<(), RelayError> {
+        if self.passes_over(relation, row)? {
+            return Ok(());
+        }
         let place = self.delivery.place();
         let outcome = match self.refused.reason(place) {
             Some(reason) => self.dead_letter(relation, row, reason).await,
@@ -43,6 +46,25 @@ impl Pipeline<'_> {
             }
             error => error,
         })
+    }
+
+    /// Whether this is the event that `outboxd skip` leaves out.
+    fn passes_over(&mut self, relation: RelationId, row: &Row<'_>) -> Result<bool, RelayError> {
+        let lsn = self.position()?.commit_lsn();
+        let Some(skipping) = &mut self.skipping else {
+            return Ok(false);
+        };
+        let Some((event, table)) = self.translator.event(relation, row) else {
+            return Ok(false);
+        };
+        let Some(reason) = skipping.passes_over(lsn, &event) else {
+            return Ok(false);
+        };
+        self.told.passed_over();
+        tracing::warn!(
+            "The event {event} of table {table}, in the transaction that commits at {lsn}, is skipped and will not be sent: {reason}"
+        );
+        Ok(true)
     }
 
     async fn event(&mut self, relation: RelationId, row: &Row<'_>) -> Result<(), RelayError> {

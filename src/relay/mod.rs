@@ -23,6 +23,7 @@ mod position;
 mod prepare;
 mod resume;
 mod seldom;
+mod skip;
 mod stop;
 mod supervise;
 mod translate;
@@ -30,5 +31,6 @@ mod upstream;
 mod watch;
 
 pub use error::{RelayError, RunError};
+pub use skip::{Skip, SkipError, skip};
 pub use stop::Stop;
 pub use supervise::run;

@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep_until;
+use tokio::time::{sleep_until, timeout};
 
 use super::ack::ProtocolViolation;
 use super::delivery::Delivery;
@@ -12,6 +12,7 @@ use super::obstacle::Obstacle;
 use super::poison::Refused;
 use super::position::Position;
 use super::seldom::Seldom;
+use super::skip::Skipping;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
@@ -49,10 +50,14 @@ pub(super) struct Pipeline<'c> {
     pub(super) poison: &'c PoisonPolicy,
     /// What was refused before, event by event.
     pub(super) refused: &'c Refused,
+    /// The event to be passed over, where that is all that is to be done.
+    pub(super) skipping: Option<&'c mut Skipping>,
 }
 
 /// A server that has not answered for this long makes the connector not ready.
 const SUSPICIOUSLY_QUIET: Duration = Duration::from_secs(9);
+/// What precedes an event that cannot be sent is waited for so long, while nothing else goes on.
+const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 
 impl Pipeline<'_> {
     /// Relays until asked to stop, then lets what is in flight arrive and ends cleanly.
@@ -60,9 +65,25 @@ impl Pipeline<'_> {
     /// # Errors
     /// Whatever breaks the stream or the producer. What was not confirmed comes again.
     pub(super) async fn run(mut self, mut inbound: Inbound) -> Result<(), RelayError> {
+        match self.relay(&mut inbound).await {
+            Ok(()) => self.finish(inbound).await,
+            Err(error @ RelayError::Event(_)) => {
+                // What stands before it is good. Confirmed, it does not come again whoever comes
+                // next, and the server keeps no log for it.
+                if let Ok(Err(why)) = timeout(SETTLES_WITHIN, self.finish(inbound)).await {
+                    tracing::debug!("What precedes the event is not all confirmed: {why}.");
+                }
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Relays until it is time to stop.
+    async fn relay(&mut self, inbound: &mut Inbound) -> Result<(), RelayError> {
         loop {
             self.delivery.turned();
-            while let Some(data) = self.upstream.data(&inbound)? {
+            while let Some(data) = self.upstream.data(inbound)? {
                 self.handle(data).await?;
                 inbound
                     .consume_copy_data()
@@ -71,10 +92,10 @@ impl Pipeline<'_> {
                         what: source.to_string(),
                     })?;
                 if self.may_stop() {
-                    return self.finish(inbound).await;
+                    return Ok(());
                 }
             }
-            match self.upstream.event(&mut inbound)? {
+            match self.upstream.event(inbound)? {
                 StreamEvent::NeedsMore => {}
                 StreamEvent::Passed => continue,
                 StreamEvent::Ended => return Err(RelayError::StreamEnded),
@@ -84,7 +105,7 @@ impl Pipeline<'_> {
                 .report_if_due(self.delivery.confirmed())
                 .await?;
             if self.may_stop() {
-                return self.finish(inbound).await;
+                return Ok(());
             }
             self.look_for_trouble()?;
             let stopping = self.stop.is_requested();
@@ -97,7 +118,7 @@ impl Pipeline<'_> {
                 unfit = self.watch.unfit() => return Err(unfit.into()),
                 () = self.delivery.reported() => {}
                 () = sleep_until(self.upstream.due_at(self.delivery.confirmed())) => {}
-                received = self.upstream.receive(&mut inbound) => received?,
+                received = self.upstream.receive(inbound) => received?,
             }
         }
     }
@@ -118,10 +139,12 @@ impl Pipeline<'_> {
         Ok(())
     }
 
-    /// Whether to stop here: asked to, and not in the middle of a transaction whose events are
-    /// partly sent already.
+    /// Whether to stop here: asked to or done, and not in the middle of a transaction whose
+    /// events are partly sent already.
     fn may_stop(&self) -> bool {
-        self.stop.is_requested() && !self.delivery.is_inside_sent_transaction()
+        let skipping = self.skipping.as_ref();
+        let is_done = skipping.is_some_and(|skipping| skipping.is_done());
+        (self.stop.is_requested() || is_done) && !self.delivery.is_inside_sent_transaction()
     }
 
     async fn handle(&mut self, data: &[u8]) -> Result<(), RelayError> {
@@ -131,6 +154,9 @@ impl Pipeline<'_> {
                 // What has arrived meanwhile may be all that was in flight.
                 self.delivery.collect()?;
                 self.delivery.idle(keepalive.wal_end);
+                if let Some(skipping) = &mut self.skipping {
+                    skipping.passed(keepalive.wal_end)?;
+                }
                 self.upstream.received(keepalive.wal_end);
                 if keepalive.reply_requested {
                     self.upstream.asked();
@@ -144,12 +170,19 @@ impl Pipeline<'_> {
         match pgoutput::decode(data).map_err(SourceError::from)? {
             Message::Begin(begin) => {
                 self.transaction = Some(Position { begin, sequence: 0 });
+                if let Some(skipping) = &mut self.skipping {
+                    skipping.passed(begin.final_lsn)?;
+                }
                 self.delivery.begin(begin)
             }
             Message::Commit(commit) => {
-                self.transaction = None;
+                let transaction = self.transaction.take();
                 self.upstream.received(commit.end_lsn);
-                self.delivery.commit(commit.end_lsn)
+                self.delivery.commit(commit.end_lsn)?;
+                if let (Some(skipping), Some(it)) = (&mut self.skipping, transaction) {
+                    skipping.committed(it.commit_lsn())?;
+                }
+                Ok(())
             }
             Message::Relation { relation, .. } => self.relation(&relation).await,
             // The others have no meaning for an outbox.
@@ -228,7 +261,7 @@ impl Pipeline<'_> {
 
     /// Lets what is in flight arrive, reports the last position and ends the stream.
     async fn finish(mut self, inbound: Inbound) -> Result<(), RelayError> {
-        while self.delivery.in_flight() > 0 {
+        while self.delivery.in_flight() > 0 && !self.delivery.is_finished() {
             wait_for_reports(&mut self.upstream, self.delivery, self.stop, &self.farewell).await?;
         }
         let confirmed = self.delivery.confirmed();

@@ -22,6 +22,8 @@ pub(super) struct Prepared {
     pub(super) wal_sender_timeout: Duration,
     /// To be set in the session, where the server's own is switched off.
     pub(super) set_wal_sender_timeout: Option<Duration>,
+    /// Up to where the slot was confirmed.
+    pub(super) confirmed: Option<Lsn>,
     /// The outbox tables there are.
     pub(super) tables: Vec<OutboxFacts>,
     /// What was found, and said where it has to be.
@@ -71,6 +73,10 @@ pub(super) async fn prepare(
         server: database.server().clone(),
         wal_sender_timeout: configured.unwrap_or(WAL_SENDER_TIMEOUT),
         set_wal_sender_timeout: configured.is_none().then_some(WAL_SENDER_TIMEOUT),
+        confirmed: stream
+            .slot
+            .as_ref()
+            .and_then(|slot| slot.confirmed_flush_lsn),
         tables: facts.stream.tables,
         found,
     })

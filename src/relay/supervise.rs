@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::backoff::Backoff;
 use super::delivery::Delivery;
-use super::error::{RelayError, RunError};
+use super::error::{Chain, RelayError, RunError};
 use super::failpoint;
 use super::farewell::Farewell;
 use super::feedback::Feedback;
@@ -13,12 +13,13 @@ use super::poison::Refused;
 use super::prepare::{Prepared, prepare};
 use super::resume::Continuity;
 use super::seldom::{Repeats, Seldom};
+use super::skip::Skipping;
 use super::stop::Stop;
 use super::translate::Translator;
 use super::upstream::Upstream;
 use super::watch::Watch;
 use crate::config::{Config, OnFatal, PoisonPolicy};
-use crate::model::{ConfirmedLsn, ErrorClass};
+use crate::model::{ConfirmedLsn, ErrorClass, Lsn};
 use crate::ops;
 use crate::sink::{Pause, SinkOptions};
 use crate::source::postgres::ReplicationStream;
@@ -33,21 +34,13 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// When only a person can mend what is wrong, and it never streamed or `outboxd.on.fatal=exit`.
 /// The slot keeps its position.
 pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<(), RunError> {
+    supervise(Connector::new(config, stop, told, None)).await?;
+    Ok(())
+}
+
+pub(super) async fn supervise(mut connector: Connector<'_>) -> Result<Connector<'_>, RunError> {
     let _armed = failpoint::arm();
-    let mut connector = Connector {
-        config,
-        stop,
-        told,
-        watch: Watch::start(config, told),
-        warned: Warned::default(),
-        run_id: uuid::Uuid::now_v7().to_string(),
-        delivery: None,
-        confirmed_before: ConfirmedLsn::NONE,
-        has_streamed: false,
-        rewound_by: None,
-        refused: Refused::default(),
-        one_by_one: 0,
-    };
+    let (config, stop, told) = (connector.config, connector.stop, connector.told);
     let mut backoff = Backoff::new();
     let mut failed_with = None;
     let mut interruptions = Repeats::default();
@@ -61,7 +54,7 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         let error = match outcome {
             Ok(()) | Err(RelayError::Overdue) => {
                 connector.end().await;
-                return Ok(());
+                return Ok(connector);
             }
             Err(error) => error,
         };
@@ -72,6 +65,7 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         }
         if error.class() == ErrorClass::Poison {
             told.poisoned();
+            connector.stopped_by(&error);
         }
         let said = Chain(&error).to_string();
         if error.class() == ErrorClass::Rewind {
@@ -118,14 +112,14 @@ pub async fn run(config: &Config, stop: &Stop, told: &ops::Connector) -> Result<
         tokio::select! {
             () = stop.requested() => {
                 connector.end().await;
-                return Ok(());
+                return Ok(connector);
             }
             () = told.alive_during(tokio::time::sleep(wait)) => {}
         }
     }
 }
 
-struct Connector<'c> {
+pub(super) struct Connector<'c> {
     config: &'c Config,
     stop: &'c Stop,
     told: &'c ops::Connector,
@@ -147,9 +141,37 @@ struct Connector<'c> {
     refused: Refused,
     /// How many records the next producer is to be handed one by one.
     one_by_one: usize,
+    /// The event that stopped the connector: its transaction's commit position.
+    stopped_at: Option<Lsn>,
+    /// The event to be passed over, where that is all that is to be done.
+    skipping: Option<Skipping>,
 }
 
-impl Connector<'_> {
+impl<'c> Connector<'c> {
+    pub(super) fn new(
+        config: &'c Config,
+        stop: &'c Stop,
+        told: &'c ops::Connector,
+        skipping: Option<Skipping>,
+    ) -> Self {
+        Self {
+            config,
+            stop,
+            told,
+            watch: Watch::start(config, told),
+            warned: Warned::default(),
+            run_id: uuid::Uuid::now_v7().to_string(),
+            delivery: None,
+            confirmed_before: ConfirmedLsn::NONE,
+            has_streamed: false,
+            rewound_by: None,
+            refused: Refused::default(),
+            one_by_one: 0,
+            stopped_at: None,
+            skipping,
+        }
+    }
+
     /// One attempt: prepare, connect, relay. Ends well only when a stop was asked for.
     async fn attempt(&mut self) -> Result<(), RelayError> {
         self.confirmed_before = self.confirmed();
@@ -170,6 +192,7 @@ impl Connector<'_> {
             started = self.told.alive_during(starting) => started?,
             () = self.stop.requested() => return Ok(()),
         };
+        self.notice_what_was_passed_over(prepared.confirmed);
         let mut translator = self.translator()?;
         let tables = prepared.tables.iter().map(|outbox| &outbox.table);
         translator.knows(tables.map(|table| (table.id, table.name.clone())));
@@ -215,6 +238,7 @@ impl Connector<'_> {
             obstacle,
             poison: &self.config.poison,
             refused: &self.refused,
+            skipping: self.skipping.as_mut(),
         };
         if std::mem::replace(&mut self.has_streamed, true) {
             self.told.reconnected();
@@ -259,6 +283,37 @@ impl Connector<'_> {
             false => delivery,
         });
         Ok(())
+    }
+
+    /// Whether the event that was to be passed over is.
+    pub(super) fn has_skipped(&self) -> bool {
+        let skipping = self.skipping.as_ref();
+        skipping.is_some_and(Skipping::is_done)
+    }
+
+    /// Remembers an event that stops the connector.
+    fn stopped_by(&mut self, error: &RelayError) {
+        if let RelayError::Event(event) = error {
+            self.stopped_at = Some(event.lsn);
+        }
+    }
+
+    /// Counts the event that stopped the connector as passed over, if the slot is past it by
+    /// another's doing (`outboxd skip`).
+    fn notice_what_was_passed_over(&mut self, slot: Option<Lsn>) {
+        let Some(lsn) = self.stopped_at else {
+            return;
+        };
+        let is_past = slot.is_some_and(|confirmed| confirmed > lsn);
+        if is_past && self.confirmed().lsn() <= lsn {
+            self.told.passed_over();
+            tracing::warn!(
+                "The event that stopped the connector, in the transaction that commits at {lsn}, was skipped: the slot is past it."
+            );
+        }
+        if is_past {
+            self.stopped_at = None;
+        }
     }
 
     /// Whether the error is about an event that was refused, and goes to the dead-letter topic
@@ -344,19 +399,4 @@ fn say_what_goes_where(config: &Config, prepared: &Prepared) {
         config.router.route,
         config.converters(),
     );
-}
-
-/// An error with everything it was caused by, in one line.
-pub(crate) struct Chain<'e>(pub(crate) &'e (dyn std::error::Error + 'e));
-
-impl std::fmt::Display for Chain<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.0)?;
-        let mut cause = self.0.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
-    }
 }

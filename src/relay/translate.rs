@@ -266,6 +266,14 @@ impl Translator {
         Ok(letter)
     }
 
+    /// The id, for a message, of the event that a row is, and its table; `None` where it is none.
+    pub(super) fn event(&self, id: RelationId, row: &Row<'_>) -> Option<(String, &TableName)> {
+        match self.tables.get(&id) {
+            Some(Table::Outbox(table)) => Some((event_id(table, row), &table.name)),
+            _ => None,
+        }
+    }
+
     /// The error about an event whose record was refused.
     pub(super) fn refused(
         &self,

@@ -4,8 +4,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::error::Chain;
 use super::findings::{self, Finding, SlotUse, Unfit, Warned};
-use super::supervise::Chain;
 use crate::config::Config;
 use crate::model::RelationId;
 use crate::ops::Connector;

@@ -42,6 +42,7 @@ mod server_shutdown;
 mod setup;
 mod shutdown;
 mod sinks;
+mod skip;
 mod sql_files;
 mod status;
 mod text_forms;

@@ -2,7 +2,7 @@ use postgres_protocol::escape::escape_identifier;
 
 use super::{Finding, Severity, advice, sql};
 use crate::model::ErrorClass;
-use crate::relay::supervise::Chain;
+use crate::relay::error::Chain;
 use crate::source::postgres::{SourceError, SourceOptions};
 
 /// The database cannot be reached, or does not let us in.
