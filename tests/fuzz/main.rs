@@ -1,5 +1,5 @@
 //! Each target of `targets/` over the inputs kept in `corpus/` and a fixed number of mutations
-//! of them, the same in every run.
+//! of them, the same in every run. `make fuzz` lets libFuzzer look further.
 
 #![allow(
     clippy::unwrap_used,
