@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help build demo test chaos lint latency image image-test
+.PHONY: help build demo test chaos fuzz lint latency image image-test
 
 help: ## lists these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -25,6 +25,10 @@ lint: ## format and clippy, without a warning
 	cargo fmt --check
 	cargo clippy --release -- -D warnings
 	cargo clippy --release --all-targets --features failpoints -- -D warnings
+
+fuzz: ## looks for inputs that break a parser; TARGET=name for one of them, MINUTES=10 for each
+	dev/install
+	@dev/fuzz --minutes $(or $(MINUTES),10) $(TARGET)
 
 latency: ## time from commit to consumer at 100 transactions a second, median and p99
 	dev/install

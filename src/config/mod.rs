@@ -13,7 +13,8 @@ mod check;
 mod json;
 mod options;
 mod origin;
-mod properties;
+#[doc(hidden)] // open to tests/fuzz alone
+pub mod properties;
 mod provider;
 mod raw;
 mod reader;

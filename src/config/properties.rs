@@ -5,10 +5,13 @@ use std::str::Chars;
 
 /// One property and the line it begins on, counted from 1.
 #[derive(PartialEq, Eq)]
-pub(super) struct Property {
-    pub(super) key: String,
-    pub(super) value: String,
-    pub(super) line: usize,
+pub struct Property {
+    /// The key, its escapes resolved.
+    pub key: String,
+    /// The value, its escapes resolved.
+    pub value: String,
+    /// The line it begins on.
+    pub line: usize,
 }
 
 /// Shows no value: it can be a secret.
@@ -21,12 +24,16 @@ impl std::fmt::Debug for Property {
 /// A `\u` escape that Java would refuse, or that makes no character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("\\u is not followed by the four hexadecimal digits of a character")]
-pub(super) struct MalformedEscape {
-    pub(super) line: usize,
+pub struct MalformedEscape {
+    /// The line on which the property begins.
+    pub line: usize,
 }
 
 /// All properties in order, duplicates included; in Java the last one counts.
-pub(super) fn parse(text: &str) -> Result<Vec<Property>, MalformedEscape> {
+///
+/// # Errors
+/// At a malformed `\u` escape, as in Java, or at one that makes half a character.
+pub fn parse(text: &str) -> Result<Vec<Property>, MalformedEscape> {
     logical_lines(text)
         .into_iter()
         .map(|(line, content)| {

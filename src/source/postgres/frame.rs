@@ -104,6 +104,30 @@ impl Inbound {
     }
 }
 
+/// What the fuzz targets (`tests/fuzz`) see of the buffer beside its CopyData messages.
+#[doc(hidden)]
+impl Inbound {
+    /// As if these bytes had been read.
+    pub fn holding(bytes: &[u8]) -> Self {
+        Self {
+            buffer: bytes.into(),
+        }
+    }
+
+    /// Takes the message at the front, of any kind, and says whether there was a whole one.
+    ///
+    /// # Errors
+    /// When the bytes are no protocol message.
+    pub fn pass_over(&mut self) -> io::Result<bool> {
+        Ok(self.take()?.is_some())
+    }
+
+    /// What has not been taken.
+    pub fn unread(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
 /// A message taken out of the buffer.
 pub(super) enum Received {
     /// CopyBothResponse: the stream begins.
