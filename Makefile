@@ -11,10 +11,8 @@ build: ## the program, as target/release/outboxd
 demo: ## the outbox pattern step by step, on a real PostgreSQL and Kafka (about a minute)
 	@dev/demo
 
-test: ## all tests, on a real PostgreSQL and Kafka
-	dev/install
-	# More at once than cores: many of them wait, for a server to be given up or a failure to be looked at again.
-	dev/with-services cargo test --release --features failpoints -- --show-output --test-threads 6
+test: ## all tests, on a real PostgreSQL and Kafka; PG=all, PG=16 or PG="14 18" chooses the PostgreSQL
+	@dev/test $(PG)
 
 chaos: ## everything breaks under load, and nothing may be lost: SEED=n (or 1..20) MINUTES=m BROKERS=1|3
 	dev/install

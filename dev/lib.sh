@@ -4,6 +4,7 @@
 KAFKA_VERSION=4.4.0
 LOG4J_VERSION=2.25.1
 DEFAULT_POSTGRES=17
+ALL_POSTGRES=(14 15 16 17 18)
 
 DEV="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 
@@ -27,7 +28,7 @@ postgres_release() {
     16) echo 16.15.0 ;;
     17) echo 17.11.0 ;;
     18) echo 18.6.0 ;;
-    *) die "PostgreSQL versions are 14 15 16 17 18, not '$1'" ;;
+    *) die "PostgreSQL versions are ${ALL_POSTGRES[*]}, not '$1'" ;;
   esac
 }
 

@@ -65,7 +65,7 @@ async fn a_wrong_password_ends_the_search() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_in_recovery_is_waited_for() {
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     let mut outboxd = Setup::of(&database).start().await;
     postgres.become_standby();
@@ -82,7 +82,7 @@ async fn a_server_in_recovery_is_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_in_recovery_is_passed_over() {
-    let standby = OwnPostgres::start(17);
+    let standby = OwnPostgres::start();
     let database = TestDatabase::with_outbox(Services::shared()).await;
     connect(standby.port(), "postgres")
         .await

@@ -5,6 +5,7 @@ mod at_start;
 mod while_running;
 
 use crate::support::database::TestDatabase;
+use crate::support::services::postgres_version;
 
 /// All that outboxd could make or move: the slot with its position, and the publications with
 /// what they publish.
@@ -20,6 +21,16 @@ async fn foundations(database: &TestDatabase) -> Option<String> {
             database.name
         ))
         .await
+}
+
+/// What is said of a slot that holds more than the server lets it. Which limit it was is in
+/// `pg_replication_slots` from 17 on.
+fn slot_is_lost() -> &'static str {
+    if postgres_version() < 17 {
+        "slot $N is lost (wal_status=lost)"
+    } else {
+        "slot $N is lost (wal_removed)"
+    }
 }
 
 /// Writes more log than `max_slot_wal_keep_size` (1 MB) lets a slot that stands still keep.

@@ -37,7 +37,7 @@ async fn kib(database: &TestDatabase, later: &str, earlier: &str) -> i64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_busy_server_is_not_held_back_by_an_idle_outbox() {
     // Its own, so that nobody else writes or makes checkpoints.
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let services = Services::shared().with_postgres(&postgres);
     let database = TestDatabase::empty(services.clone()).await;
     let other = TestDatabase::empty(services).await;

@@ -34,7 +34,7 @@ fn is_refused(setup: &Setup, reason: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn md5_works_and_a_clear_password_is_sent_over_tls_only() {
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let database = database_on(&postgres).await;
     database
         .execute(
@@ -63,7 +63,7 @@ async fn md5_works_and_a_clear_password_is_sent_over_tls_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_certificate_is_login_enough() {
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let database = database_on(&postgres).await;
     database.execute("CREATE ROLE client SUPERUSER LOGIN").await;
     postgres.hba(&["hostssl all client all cert"]).await;
@@ -116,7 +116,7 @@ fn openssl(key: &Path, arguments: &[&str], target: &Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_that_is_rotated_is_used_without_a_restart() {
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let database = database_on(&postgres).await;
     let folder = scratch("secrets");
     let file = folder.join("password");

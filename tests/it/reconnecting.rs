@@ -5,7 +5,7 @@ use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
 use crate::support::proxy::{Fault, Framing, Proxy};
-use crate::support::services::{OwnPostgres, Services};
+use crate::support::services::{OwnPostgres, Services, postgres_version};
 use crate::support::topic;
 use crate::support::workload::{Verdict, Workload};
 
@@ -93,8 +93,10 @@ async fn end_session(database: &TestDatabase) {
 
 /// The same interruptions with the memory of what was handed over, and without it: that they
 /// repeat events without it shows what it is for, and that the test would notice.
-async fn interruptions_cost_nothing(version: u32) {
-    let postgres = OwnPostgres::start(version);
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cuts_off_or_restarts_costs_nothing() {
+    let postgres = OwnPostgres::start();
+    let version = postgres_version();
     for remembered in ["65536", "0"] {
         let (events, verdict) = interrupted_under_load(&postgres, remembered).await;
         println!(
@@ -108,16 +110,6 @@ async fn interruptions_cost_nothing(version: u32) {
         assert_eq!(verdict, expected);
         assert_eq!(verdict.duplicates > 0, remembered == "0", "{verdict:?}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_postgresql_14_that_is_cut_off_or_restarted_costs_nothing() {
-    interruptions_cost_nothing(14).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_postgresql_18_that_is_cut_off_or_restarted_costs_nothing() {
-    interruptions_cost_nothing(18).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,7 +63,7 @@ async fn what_a_person_has_to_mend_ends_it_with_one_message() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_logical_decoding_is_refused_with_one_message() {
-    let postgres = OwnPostgres::start_with(17, &["wal_level=replica"]);
+    let postgres = OwnPostgres::start_with(&["wal_level=replica"]);
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     is_refused(
         &Setup::of(&database),

@@ -4,12 +4,13 @@ use std::time::Instant;
 
 use crate::support::database::TestDatabase;
 use crate::support::outboxd::Setup;
-use crate::support::services::{OwnKafka, OwnPostgres, Services};
+use crate::support::services::{OwnKafka, OwnPostgres, Services, postgres_version};
 use crate::support::topic;
 
-async fn stops_with_a_dead_broker(version: u32) {
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_stops_fast_with_a_dead_broker() {
     let kafka = OwnKafka::start_to_halt();
-    let postgres = OwnPostgres::start(version);
+    let postgres = OwnPostgres::start();
     let services = Services::shared()
         .with_kafka(&kafka)
         .with_postgres(&postgres);
@@ -27,7 +28,8 @@ async fn stops_with_a_dead_broker(version: u32) {
     // Waits until the server is gone, and fails after a minute.
     postgres.stop("fast");
     println!(
-        "PostgreSQL {version} stopped fast with a dead broker and an event pending: {:?}",
+        "PostgreSQL {} stopped fast with a dead broker and an event pending: {:?}",
+        postgres_version(),
         begun.elapsed()
     );
     kafka.go_on();
@@ -39,14 +41,4 @@ async fn stops_with_a_dead_broker(version: u32) {
     assert_eq!(ids.len(), 2, "each once: {ids:?}");
     assert_eq!(ids[1], pending.to_string());
     assert_eq!(outboxd.stop().await, 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn postgresql_14_stops_fast_with_a_dead_broker() {
-    stops_with_a_dead_broker(14).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn postgresql_18_stops_fast_with_a_dead_broker() {
-    stops_with_a_dead_broker(18).await;
 }

@@ -59,7 +59,7 @@ async fn verify_full_takes_the_right_authority_and_no_other() {
 /// With pg_hba.conf letting in one kind of connection only, both sessions have to be of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_server_insists_on_decides_where_the_mode_leaves_it_open() {
-    let postgres = OwnPostgres::start(17);
+    let postgres = OwnPostgres::start();
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     database
         .execute("CREATE ROLE relay SUPERUSER LOGIN PASSWORD 'relay'")
@@ -93,7 +93,7 @@ async fn what_the_server_insists_on_decides_where_the_mode_leaves_it_open() {
 /// The server's certificate is for localhost and 127.0.0.1.
 #[tokio::test(flavor = "multi_thread")]
 async fn verify_ca_and_require_with_an_authority_leave_the_name_alone() {
-    let postgres = OwnPostgres::start_with(17, &["listen_addresses=*"]);
+    let postgres = OwnPostgres::start_with(&["listen_addresses=*"]);
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     let certificates = postgres.certificates();
     let authority = |name: &str| certificates.join(name).to_str().unwrap().to_owned();
@@ -119,7 +119,7 @@ async fn verify_ca_and_require_with_an_authority_leave_the_name_alone() {
 /// Made as PostgreSQL's documentation makes one: no authority above it, and one itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_self_signed_certificate_is_trusted_by_itself() {
-    let postgres = OwnPostgres::start_with(17, &["listen_addresses=*"]);
+    let postgres = OwnPostgres::start_with(&["listen_addresses=*"]);
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     let certificate = postgres.certificates().join("server.pem");
     let made = Command::new("openssl")

@@ -41,6 +41,12 @@ impl Services {
     }
 }
 
+/// The major version of PostgreSQL that this run is for.
+pub fn postgres_version() -> u32 {
+    let version = variable("OUTBOXD_TEST_PG_VERSION");
+    version.parse().expect("a major version")
+}
+
 fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| {
         panic!("{name} is not set: these tests need services; run them with `make test`, or put `dev/with-services` before the command")
@@ -164,13 +170,18 @@ pub struct OwnPostgres {
 }
 
 impl OwnPostgres {
-    /// `version` is the major one, 14 to 18.
-    pub fn start(version: u32) -> Self {
-        Self::start_with(version, &[])
+    /// Of the run's version, like everything that has no reason for another one.
+    pub fn start() -> Self {
+        Self::start_with(&[])
     }
 
     /// `settings` are `name=value`, and hold until the next start.
-    pub fn start_with(version: u32, settings: &[&str]) -> Self {
+    pub fn start_with(settings: &[&str]) -> Self {
+        Self::start_version(postgres_version(), settings)
+    }
+
+    /// `version` is the major one, 14 to 18.
+    pub fn start_version(version: u32, settings: &[&str]) -> Self {
         let folder = scratch("pg");
         let port = dev_postgres(
             &folder,

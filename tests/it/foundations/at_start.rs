@@ -1,4 +1,4 @@
-use super::{foundations, outgrow_the_slot};
+use super::{foundations, outgrow_the_slot, slot_is_lost};
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
@@ -190,7 +190,7 @@ async fn a_slot_that_was_in_use_is_not_made_anew_unless_when_needed() {
 /// BR-018.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_slot_is_refused_with_the_gap_and_not_made_anew() {
-    let postgres = OwnPostgres::start_with(18, &["max_slot_wal_keep_size=1MB"]);
+    let postgres = OwnPostgres::start_with(&["max_slot_wal_keep_size=1MB"]);
     let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
     let mut setup = Setup::of(&database);
     let mut outboxd = setup.start().await;
@@ -208,7 +208,7 @@ async fn a_lost_slot_is_refused_with_the_gap_and_not_made_anew() {
         &database,
         &setup,
         &[
-            "slot $N is lost (wal_removed)",
+            slot_is_lost(),
             "max_slot_wal_keep_size",
             "bytes may be missing",
             "pg_drop_replication_slot('$N')",
@@ -218,9 +218,9 @@ async fn a_lost_slot_is_refused_with_the_gap_and_not_made_anew() {
 }
 
 /// BR-028: up to 17 the server refuses, from 18 on it leaves the rows out with a warning.
-async fn a_publication_made_after_the_slot_is_noticed(version: u32) {
-    let postgres = OwnPostgres::start(version);
-    let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_made_after_the_slot_is_noticed() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
     let name = &database.name;
     database.execute(&SLOT.replace("$N", name)).await;
     database.event("CLM-1", "{}").await;
@@ -250,16 +250,6 @@ async fn a_publication_made_after_the_slot_is_noticed(version: u32) {
     database.event("CLM-2", "{}").await;
     database.all_confirmed().await;
     assert_eq!(outboxd.get("/health/ready").await.0, 200);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_publication_made_after_the_slot_is_noticed_on_14() {
-    a_publication_made_after_the_slot_is_noticed(14).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_publication_made_after_the_slot_is_noticed_on_18() {
-    a_publication_made_after_the_slot_is_noticed(18).await;
 }
 
 /// BR-017 has the wait for another outboxd; this is somebody else.
