@@ -186,6 +186,7 @@ mod tests {
             severity: Severity::Error,
             what: "Something is missing.".to_owned(),
             mend: Some(Mend::Sql("CREATE THIS;\nAND THAT;".to_owned())),
+            at_its_place: false,
         };
         assert_eq!(
             paragraph(&finding),

@@ -167,14 +167,21 @@ pub enum EventProblem {
 }
 
 impl RelayError {
+    /// Whether it comes again whenever the stream comes to this place.
+    pub(super) fn is_of_a_place(&self) -> bool {
+        matches!(self, Self::Table(_) | Self::Event(_) | Self::Updated { .. })
+    }
+
     /// Whether what is known of the producer's records is still good (rule R4): it is about the
-    /// database only, or about an event before which everything is acknowledged.
+    /// database only, or about a place in the stream before which everything is handed over.
     pub(super) fn spares_the_producer(&self) -> bool {
+        if self.is_of_a_place() {
+            return true;
+        }
         matches!(
             self,
             Self::Source(_)
                 | Self::Unfit(_)
-                | Self::Event(_)
                 | Self::StreamEnded
                 | Self::Silent { .. }
                 | Self::ServerGoing

@@ -6,6 +6,7 @@ mod login;
 mod publication;
 mod role;
 mod server;
+mod shapes;
 mod slot;
 mod table;
 mod unfit;
@@ -15,6 +16,7 @@ use std::fmt;
 
 pub use broker::{of_broker, topics};
 pub use login::{of_login, of_replication_login};
+pub(super) use shapes::Shapes;
 pub use slot::of_rows_before_the_slot;
 pub use unfit::Unfit;
 pub(super) use warned::Warned;
@@ -31,6 +33,9 @@ pub struct Finding {
     pub what: String,
     /// What mends it; absent where nothing has to be mended.
     pub mend: Option<Mend>,
+    /// Whether the stream, too, tells it where it became so, and what lies before that place can
+    /// still be delivered.
+    pub at_its_place: bool,
 }
 
 /// How bad a finding is, from good to bad.
@@ -61,6 +66,7 @@ impl Finding {
             severity: Severity::Ok,
             what: what.into(),
             mend: None,
+            at_its_place: false,
         }
     }
 
@@ -81,6 +87,15 @@ impl Finding {
             severity,
             what: what.into(),
             mend: Some(mend),
+            at_its_place: false,
+        }
+    }
+
+    /// This one can be left to the stream, see [`Finding::at_its_place`].
+    fn told_at_its_place(self) -> Self {
+        Self {
+            at_its_place: true,
+            ..self
         }
     }
 }

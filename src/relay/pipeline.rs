@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{sleep, sleep_until, timeout};
 
 use super::ack::ProtocolViolation;
 use super::delivery::Delivery;
@@ -56,7 +56,7 @@ pub(super) struct Pipeline<'c> {
 
 /// A server that has not answered for this long makes the connector not ready.
 const SUSPICIOUSLY_QUIET: Duration = Duration::from_secs(9);
-/// What precedes an event that cannot be sent is waited for so long, while nothing else goes on.
+/// What precedes a place that the stream cannot pass is waited for so long, while nothing else goes on.
 const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 
 impl Pipeline<'_> {
@@ -67,11 +67,12 @@ impl Pipeline<'_> {
     pub(super) async fn run(mut self, mut inbound: Inbound) -> Result<(), RelayError> {
         match self.relay(&mut inbound).await {
             Ok(()) => self.finish(inbound).await,
-            Err(error @ RelayError::Event(_)) => {
+            Err(error) if error.is_of_a_place() => {
                 // What stands before it is good. Confirmed, it does not come again whoever comes
-                // next, and the server keeps no log for it.
+                // next, also with a configuration that fits only what stands behind the place, and
+                // the server keeps no log for it.
                 if let Ok(Err(why)) = timeout(SETTLES_WITHIN, self.finish(inbound)).await {
-                    tracing::debug!("What precedes the event is not all confirmed: {why}.");
+                    tracing::debug!("What precedes this place is not all confirmed: {why}.");
                 }
                 Err(error)
             }
@@ -269,6 +270,9 @@ impl Pipeline<'_> {
         tokio::select! {
             outcome = ending => Ok(outcome?),
             () = self.stop.overdue() => Err(RelayError::Overdue),
+            () = sleep(self.silence_limit) => Err(RelayError::Silent {
+                seconds: self.silence_limit.as_secs(),
+            }),
         }
     }
 }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::error::RelayError;
-use super::findings::{self, Finding, SlotUse, Unfit, Warned};
+use super::findings::{self, Finding, Shapes, SlotUse, Warned};
 use crate::config::Config;
 use crate::model::{Lsn, TableName};
 use crate::source::postgres::{
@@ -39,16 +39,17 @@ pub(super) async fn prepare(
     config: &Config,
     used: SlotUse,
     warned: &mut Warned,
+    shapes: &Shapes,
 ) -> Result<Prepared, RelayError> {
     let options = &config.source;
     let database = Database::connect(options).await?;
     let facts = database.facts(options).await?;
     let found = findings::of_database(&facts, config, used);
     warned.say(&found);
-    if let Some(unfit) = Unfit::of(&found) {
+    let stream = &facts.stream;
+    if let Some(unfit) = shapes.judge(&found, stream.slot.as_ref()) {
         return Err(unfit.into());
     }
-    let stream = &facts.stream;
     let tables = &stream.tables;
     match &stream.slot {
         Some(slot) => {

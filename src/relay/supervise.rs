@@ -6,7 +6,7 @@ use super::error::{Chain, RelayError, RunError};
 use super::failpoint;
 use super::farewell::Farewell;
 use super::feedback::Feedback;
-use super::findings::{SlotUse, Warned};
+use super::findings::{Shapes, SlotUse, Warned};
 use super::obstacle::Obstacle;
 use super::pipeline::Pipeline;
 use super::poison::Refused;
@@ -127,6 +127,8 @@ pub(super) struct Connector<'c> {
     watch: Watch,
     /// What the last look before a stream warned of.
     warned: Warned,
+    /// What the catalog has against going on, and what is delivered nevertheless.
+    shapes: Shapes,
     /// Names this process life in the context headers, as Debezium's task does.
     run_id: String,
     /// Outlives a lost database connection (rule R4).
@@ -154,12 +156,14 @@ impl<'c> Connector<'c> {
         told: &'c ops::Connector,
         skipping: Option<Skipping>,
     ) -> Self {
+        let shapes = Shapes::default();
         Self {
             config,
             stop,
             told,
-            watch: Watch::start(config, told),
+            watch: Watch::start(config, told, shapes.clone()),
             warned: Warned::default(),
+            shapes,
             run_id: uuid::Uuid::now_v7().to_string(),
             delivery: None,
             confirmed_before: ConfirmedLsn::NONE,
@@ -182,7 +186,7 @@ impl<'c> Connector<'c> {
             false => SlotUse::Unknown,
         };
         let starting = async {
-            let prepared = prepare(self.config, used, &mut self.warned).await?;
+            let prepared = prepare(self.config, used, &mut self.warned, &self.shapes).await?;
             let started =
                 ReplicationStream::start(source, &prepared.server, prepared.set_wal_sender_timeout)
                     .await?;
@@ -214,7 +218,7 @@ impl<'c> Connector<'c> {
         self.watch
             .stream_started(std::mem::take(&mut prepared.found));
         self.told.streaming();
-        let obstacle = Obstacle::new(self.told, delivery.trouble());
+        let obstacle = Obstacle::new(self.told, &self.shapes, delivery.trouble());
         let pipeline = Pipeline {
             server: &prepared.server,
             on_update: self.config.router.on_update,

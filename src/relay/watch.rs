@@ -5,7 +5,7 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::error::Chain;
-use super::findings::{self, Finding, SlotUse, Unfit, Warned};
+use super::findings::{self, Finding, Shapes, SlotUse, Unfit, Warned};
 use crate::config::Config;
 use crate::model::RelationId;
 use crate::ops::Connector;
@@ -56,7 +56,7 @@ struct Question {
 
 impl Watch {
     /// Begins to look.
-    pub(super) fn start(config: &Config, connector: &Connector) -> Self {
+    pub(super) fn start(config: &Config, connector: &Connector, shapes: Shapes) -> Self {
         let (tell_going, going) = watch::channel(false);
         let (tell_unfit, unfit) = watch::channel(None);
         let (questions, asked) = mpsc::channel(1);
@@ -67,6 +67,7 @@ impl Watch {
             session: None,
             stream: 0,
             warned: Warned::default(),
+            shapes,
             started,
             going: tell_going,
             unfit: tell_unfit,
@@ -138,6 +139,7 @@ struct Watcher {
     stream: u64,
     /// What was warned of at it.
     warned: Warned,
+    shapes: Shapes,
     started: watch::Receiver<Stream>,
     going: watch::Sender<bool>,
     unfit: watch::Sender<Option<Seen>>,
@@ -235,7 +237,8 @@ impl Watcher {
         let facts = database.stream_facts(source).await?;
         let found = findings::of_stream(&facts, &self.config, SlotUse::InThisProcess);
         self.warned.say(&found);
-        let seen = Unfit::of(&found).map(|unfit| Seen { stream, unfit });
+        let unfit = self.shapes.judge(&found, facts.slot.as_ref());
+        let seen = unfit.map(|unfit| Seen { stream, unfit });
         self.unfit.send_replace(seen);
         Ok(())
     }

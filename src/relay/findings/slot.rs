@@ -110,10 +110,13 @@ fn lost(slot: &SlotFacts, source: &SourceOptions) -> Option<Finding> {
         return None;
     }
     let name = &source.slot;
-    // 17 and later say why; before, there was one reason, and 16 added the conflict.
+    // 17 and later say why. 16 calls every reason a conflict, but forgets the position only when
+    // it removed log (`InvalidatePossiblyObsoleteSlot`); before, that was the only reason.
     let (reason, cause) = match slot.invalidation_reason.as_deref() {
         Some(reason) => (reason, meaning(reason)),
-        None if slot.conflicting == Some(true) => ("conflict with recovery", ""),
+        None if slot.conflicting == Some(true) && slot.restart_lsn.is_some() => {
+            ("conflict with recovery", "")
+        }
         None => ("wal_status=lost", meaning("wal_removed")),
     };
     let gap = match (slot.confirmed_flush_lsn, slot.server_lsn) {
@@ -276,6 +279,14 @@ mod tests {
             &after(conflict),
             Severity::Error,
             &["conflict with recovery"],
+        );
+        only(
+            &after(|slot| {
+                lost(slot);
+                conflict(slot);
+            }),
+            Severity::Error,
+            &["wal_status=lost", "max_slot_wal_keep_size"],
         );
     }
 
