@@ -131,6 +131,25 @@ async fn a_record_too_large_goes_to_the_dead_letter_topic_and_the_rest_goes_on()
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }
 
+/// The producer has a limit of its own: nothing that is in flight has to come again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_over_the_producers_own_limit_is_known_before_it_is_sent() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let kafka = &database.services.kafka;
+    let mut setup = Setup::of(&database);
+    setup.set("producer.override.message.max.bytes", SMALL);
+    let mut outboxd = setup.start().await;
+    database.execute(WRITE).await;
+    outboxd.says("Failed.").await;
+    let log = outboxd.log();
+    assert!(log.contains("the event 00000000-0000-0000-0000-000000000052 of table public.outbox"));
+    assert!(!log.contains("records in flight was refused"), "{log}");
+    let topic = format!("{}.claim.events", database.name);
+    let expected: Vec<u64> = (1..=51).collect();
+    assert_eq!(numbers(&topic::read_all(kafka, &topic)), expected);
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_that_goes_nowhere_is_a_dead_letter_as_the_database_has_it() {
     let database = TestDatabase::with_outbox(Services::shared()).await;

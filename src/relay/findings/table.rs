@@ -50,14 +50,14 @@ fn no_table(stream: &StreamFacts, config: &Config) -> Finding {
     )
 }
 
-/// Rows of partitions come under the partitions' names, unless published via the root.
+/// Rows of partitions come under the partitions' names, unless published via the root, as a
+/// publication made by us is.
 fn partitions(
     outbox: &OutboxFacts,
     publication: Option<&PublicationFacts>,
     config: &Config,
 ) -> Option<Finding> {
-    let via_root = publication.is_some_and(|publication| publication.via_root);
-    if !outbox.partitioned || via_root {
+    if !outbox.partitioned || publication?.via_root {
         return None;
     }
     let foreign = outbox
@@ -70,17 +70,10 @@ fn partitions(
             "Table {} is partitioned, and publication {name} publishes its rows under the partitions' names, such as {foreign}, which table.include.list does not match: its events would not be sent.",
             outbox.table.name
         ),
-        sql(match publication {
-            Some(_) => format!(
-                "ALTER PUBLICATION {} SET (publish_via_partition_root = true);",
-                escape_identifier(name.as_str())
-            ),
-            None => format!(
-                "CREATE PUBLICATION {} FOR TABLE {} WITH (publish = 'insert', publish_via_partition_root = true);",
-                escape_identifier(name.as_str()),
-                outbox.table.quoted()
-            ),
-        }),
+        sql(format!(
+            "ALTER PUBLICATION {} SET (publish_via_partition_root = true);",
+            escape_identifier(name.as_str())
+        )),
     ))
 }
 
@@ -118,6 +111,7 @@ fn columns(
                 format!("{problem}."),
                 advice("change the column's type, or let the router's options name another column"),
             )
+            .told_at_its_place()
         })
         .collect()
 }
@@ -159,6 +153,7 @@ fn missing_column(outbox: &OutboxFacts, name: &str, option: &str, config: &Confi
                 ),
                 advice(format!("let {option} name one of these, or add the column")),
             )
+            .told_at_its_place()
         }
         Some(column) if column.generated => Finding::error(
             format!(
@@ -309,7 +304,7 @@ mod tests {
 
     #[test]
     fn partitions_have_to_be_matched_or_published_as_their_root() {
-        let partitioned = |via_root: bool| {
+        let partitioned = |via_root: Option<bool>| {
             after(|stream| {
                 let outbox = &mut stream.tables[0];
                 outbox.partitioned = true;
@@ -317,15 +312,20 @@ mod tests {
                     schema: "public".to_owned(),
                     name: "outbox_2026".to_owned(),
                 }];
-                stream.publication.as_mut().unwrap().via_root = via_root;
+                match via_root {
+                    Some(is_so) => stream.publication.as_mut().unwrap().via_root = is_so,
+                    None => stream.publication = None,
+                }
             })
         };
         says(
-            &partitioned(false),
+            &partitioned(Some(false)),
             Severity::Error,
             &["public.outbox_2026"],
         );
-        says(&partitioned(true), Severity::Ok, &["every column"]);
+        for fine in [Some(true), None] {
+            says(&partitioned(fine), Severity::Ok, &["every column"]);
+        }
     }
 
     #[test]

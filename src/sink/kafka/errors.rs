@@ -127,6 +127,13 @@ fn judge(code: RDKafkaErrorCode) -> Judgement {
             "; the event's time is outside the topic's message.timestamp.before.max.ms and message.timestamp.after.max.ms",
         ),
 
+        // Poison as long as the topic is as it is. The client has looked for the topic for a
+        // while by then (topic.metadata.propagation.max.ms).
+        UnknownTopic | UnknownTopicOrPartition | UnknownPartition | UnknownTopicId => {
+            poison("; create the topic, or let the broker create it (auto.create.topics.enable)")
+        }
+        TopicAuthorizationFailed => poison("; grant the client Write and Describe on the topic"),
+
         // Fatal: the configuration.
         UnsupportedCompressionType => Judgement {
             class: ErrorClass::Fatal,
@@ -135,14 +142,10 @@ fn judge(code: RDKafkaErrorCode) -> Judgement {
         },
 
         // Waiting for a person.
-        UnknownTopic | UnknownTopicOrPartition | UnknownPartition | UnknownTopicId => wait(
-            "; create the topic, or let the broker create it (auto.create.topics.enable); it is tried again",
-        ),
-        TopicAuthorizationFailed
-        | ClusterAuthorizationFailed
+        ClusterAuthorizationFailed
         | TransactionalIdAuthorizationFailed
         | DelegationTokenAuthorizationFailed => wait(
-            "; grant the client Write and Describe on the topic, and IdempotentWrite on the cluster where the brokers are older than Kafka 2.8; it is tried again",
+            "; grant the client IdempotentWrite on the cluster, which brokers older than Kafka 2.8 ask for; it is tried again",
         ),
         Authentication
         | SaslAuthenticationFailed

@@ -112,9 +112,23 @@ pub(super) fn metadata(
             Err(error) => error,
         };
         if client.context().is_hopeless() || Instant::now() >= deadline {
-            return Err(client.context().trouble(&error));
+            let trouble = client.context().trouble(&error);
+            return Err(with_authorities(trouble, config));
         }
     }
+}
+
+/// Where a broker's certificate was not taken, it has to be known what it was compared with.
+fn with_authorities(mut trouble: BrokerTrouble, config: &ClientConfig) -> BrokerTrouble {
+    if trouble.kind == BrokerTroubleKind::Tls {
+        let trusted = match (config.get("ssl.ca.location"), config.get("ssl.ca.pem")) {
+            (Some(location), _) => format!("those in {location}"),
+            (None, Some(_)) => "those of ssl.ca.pem".to_owned(),
+            (None, None) => "the system's".to_owned(),
+        };
+        trouble.reasons += &format!("; the authorities trusted are {trusted}");
+    }
+    trouble
 }
 
 /// `None` where the broker does not know the question (Event Hubs) or we may not ask it.

@@ -3,8 +3,12 @@
 
 use std::time::Duration;
 
+use rdkafka::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 use rdkafka::types::{RDKafkaApiKey, RDKafkaRespErr};
 
 use super::*;
@@ -23,13 +27,23 @@ struct Fixture {
 impl Fixture {
     /// A cluster of one broker with the topic `t`; `prepare` sees it before the producer does.
     fn new(prepare: impl FnOnce(&MockCluster<'static, DefaultProducerContext>)) -> Self {
+        Self::with(&[], prepare)
+    }
+
+    fn with(
+        properties: &[(&str, &str)],
+        prepare: impl FnOnce(&MockCluster<'static, DefaultProducerContext>),
+    ) -> Self {
         let cluster = MockCluster::new(1).unwrap();
         cluster.create_topic("t", 1, 1).unwrap();
         prepare(&cluster);
         let reports = Arc::new(Reports::default());
         let options = KafkaOptions {
             bootstrap_servers: cluster.bootstrap_servers(),
-            properties: Vec::new(),
+            properties: properties
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
         };
         let sink = KafkaSink::open(&options, Arc::clone(&reports)).unwrap();
         Self {
@@ -41,12 +55,16 @@ impl Fixture {
     }
 
     fn enqueue(&mut self, sequence: u64) -> Result<(), SinkError> {
+        self.enqueue_value(sequence, b"v")
+    }
+
+    fn enqueue_value(&mut self, sequence: u64, value: &[u8]) -> Result<(), SinkError> {
         self.sink.enqueue(
             Sequence(sequence),
             &OutgoingRecord {
                 topic: "t",
                 key: Some(b"k"),
-                value: Some(b"v"),
+                value: Some(value),
                 headers: &[],
             },
         )
@@ -163,6 +181,64 @@ async fn leader_changes_are_the_clients_own_business() {
     fixture.reported(1).await;
     assert!(fixture.reported[0].outcome.is_ok());
     assert_eq!(fixture.sink.verdict(), None);
+}
+
+/// Several requests are on their way at once, and some of them fail for a while: what is tried
+/// again must not come behind what followed it (rule R3).
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_are_tried_again_keep_their_order_and_make_no_copies() {
+    const RECORDS: u64 = 1000;
+    use RDKafkaRespErr::*;
+    let mut fixture = Fixture::with(
+        &[("batch.num.messages", "10"), ("retry.backoff.ms", "10")],
+        |cluster| {
+            cluster.request_errors(
+                RDKafkaApiKey::Produce,
+                &[
+                    RD_KAFKA_RESP_ERR_NO_ERROR,
+                    RD_KAFKA_RESP_ERR_REQUEST_TIMED_OUT,
+                    RD_KAFKA_RESP_ERR_NO_ERROR,
+                    RD_KAFKA_RESP_ERR_NO_ERROR,
+                    RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+                    RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION,
+                ],
+            );
+        },
+    );
+    for sequence in 0..RECORDS {
+        fixture
+            .enqueue_value(sequence, &sequence.to_be_bytes())
+            .unwrap();
+    }
+    fixture.reported(1000).await;
+    assert!(fixture.reported.iter().all(|report| report.outcome.is_ok()));
+    let consumer: BaseConsumer = ClientConfig::new()
+        .set("bootstrap.servers", fixture.cluster.bootstrap_servers())
+        .set("group.id", "reader")
+        .create()
+        .unwrap();
+    let mut assignment = TopicPartitionList::new();
+    assignment
+        .add_partition_offset("t", 0, Offset::Beginning)
+        .unwrap();
+    consumer.assign(&assignment).unwrap();
+    let (_, end) = consumer.fetch_watermarks("t", 0, PATIENCE).unwrap();
+    let found: Vec<Vec<u8>> = (0..end)
+        .map(|_| {
+            let message = consumer.poll(PATIENCE).expect("a record").unwrap();
+            message.payload().unwrap().to_vec()
+        })
+        .collect();
+    let expected: Vec<Vec<u8>> = (0..RECORDS).map(|n| n.to_be_bytes().to_vec()).collect();
+    assert!(found == expected, "{} records", found.len());
+}
+
+/// Versions before 2.12 make a producer unusable, or end the process, in cases that this relay
+/// meets.
+#[test]
+fn the_client_library_is_recent() {
+    let (number, text) = rdkafka::util::get_rdkafka_version();
+    assert!(number >= 0x020c_0000, "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

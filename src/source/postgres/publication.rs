@@ -11,25 +11,26 @@ use super::{Database, PublicationAutocreate, SourceError, SourceOptions};
 /// one makes the application's own statements fail.
 pub fn publication_creation(options: &SourceOptions, tables: &[OutboxFacts]) -> String {
     let name = escape_identifier(options.publication.as_str());
+    // Rows of partitions come under the table's name.
+    let via_root = match tables.iter().any(|outbox| outbox.partitioned) {
+        true => ", publish_via_partition_root = true",
+        false => "",
+    };
     match options.autocreate {
         // Tables without a replica identity may be among all of them, or come later.
         PublicationAutocreate::AllTables => {
-            format!("CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish = 'insert');")
+            format!("CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish = 'insert'{via_root});")
         }
         PublicationAutocreate::Filtered
         | PublicationAutocreate::Unsaid
         | PublicationAutocreate::Disabled
         | PublicationAutocreate::NoTables => format!(
-            "CREATE PUBLICATION {name} FOR TABLE {} WITH (publish = '{}'{});",
+            "CREATE PUBLICATION {name} FOR TABLE {} WITH (publish = '{}'{via_root});",
             table_list(tables),
             match tables.iter().all(|outbox| outbox.table.usable_identity) {
                 true => "insert, update",
                 false => "insert",
             },
-            match tables.iter().any(|outbox| outbox.partitioned) {
-                true => ", publish_via_partition_root = true",
-                false => "",
-            }
         ),
     }
 }
