@@ -60,13 +60,8 @@ impl Bench {
 
     async fn run(&self) -> Outcome {
         println!("again: {self}");
-        let version = match std::env::var("OUTBOXD_TEST_PG_VERSION") {
-            Ok(version) => version.parse().expect("a major version"),
-            Err(_) => 17,
-        };
         let mut random = fastrand::Rng::with_seed(self.seed);
-        let (world, mut database) =
-            World::start(version, self.brokers, self.breaking.as_deref()).await;
+        let (world, mut database) = World::start(self.brokers, self.breaking.as_deref()).await;
         let world = Arc::new(world);
         let second = SecondSlot::create(&database).await;
         let load = Workload::start_rough(&database, WRITERS, random.u64(..)).await;

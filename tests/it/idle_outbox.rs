@@ -100,3 +100,23 @@ async fn a_busy_server_is_not_held_back_by_an_idle_outbox() {
     assert_eq!(outboxd.log().matches("Streaming ").count(), 1);
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }
+
+/// BR-024: nothing but the server's own records, and no heartbeat that would move anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_which_nothing_happens_keeps_no_log_for_an_idle_outbox() {
+    const SEGMENT: i64 = 16 * 1024;
+    let postgres = OwnPostgres::start();
+    let database = TestDatabase::with_outbox(Services::shared().with_postgres(&postgres)).await;
+    let mut outboxd = Setup::of(&database).start().await;
+    let begin = database.wal_end().await;
+    let end = "pg_current_wal_lsn()";
+    while kib(&database, end, &format!("'{begin}'")).await < 30 * SEGMENT {
+        database.execute("SELECT pg_switch_wal(); CHECKPOINT").await;
+    }
+    eventually("the server lets go of the log", async || {
+        database.execute("CHECKPOINT").await;
+        (kib(&database, end, "restart_lsn").await < 10 * SEGMENT).then_some(())
+    })
+    .await;
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+}

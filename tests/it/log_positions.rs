@@ -6,6 +6,7 @@ use crate::support::outboxd::Setup;
 use crate::support::second_slot::SecondSlot;
 use crate::support::services::{OwnKafka, Services};
 use crate::support::topic;
+use crate::support::workload::{Verdict, Workload};
 
 /// Writes about this many MB to a table that nobody captures.
 async fn write_elsewhere(database: &TestDatabase, megabytes: u32) {
@@ -71,6 +72,31 @@ async fn transactions_without_events_are_confirmed_in_their_turn() {
         &format!("{}.claim.events", database.name),
     );
     assert_eq!(records.len(), 1);
+}
+
+/// BR-055: reports and the stream share a connection, and neither holds the other up.
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_every_few_milliseconds_are_in_nobodys_way() {
+    const EVENTS: usize = 20_000;
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let mut setup = Setup::of(&database);
+    setup.set("status.update.interval.ms", "10");
+    let mut outboxd = setup.start().await;
+    let load = Workload::start(&database, 4).await;
+    eventually("the writers have written enough", async || {
+        (load.committed() > EVENTS).then_some(())
+    })
+    .await;
+    let (events, verdict) = load.judge(&database).await;
+    println!("reports every 10 ms: {events} events, {verdict:?}");
+    assert_eq!(verdict, Verdict::default());
+    assert_eq!(outboxd.log().matches("Streaming ").count(), 1);
+    assert!(
+        outboxd.complaints().is_empty(),
+        "{:?}",
+        outboxd.complaints()
+    );
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use crate::support::database::TestDatabase;
 use crate::support::eventually;
 use crate::support::outboxd::Setup;
+use crate::support::proxy::{Fault, Framing, Proxy};
 use crate::support::services::{OwnKafka, Services};
 use crate::support::topic;
 
@@ -95,6 +96,29 @@ async fn a_dead_broker_holds_the_end_only_for_the_time_set() {
             .iter()
             .any(|record| record.id() == pending.to_string())
     );
+}
+
+/// The server cannot be told anything any more, nor can it answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_to_postgresql_that_leads_nowhere_holds_the_end_only_for_the_time_set() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let target = format!("127.0.0.1:{}", database.services.pg_port);
+    let proxy = Proxy::to(&target, Framing::Postgres).await;
+    let mut setup = Setup::of(&database);
+    setup.database_behind(&proxy);
+    setup.set("outboxd.shutdown.timeout.ms", "500");
+    let mut outboxd = setup.start().await;
+    database.event("CLM-1", "{}").await;
+    database.all_confirmed().await;
+    proxy.set(Fault::HalfOpen);
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+    proxy.set(Fault::None);
+
+    let _again = setup.start().await;
+    database.event("CLM-2", "{}").await;
+    database.all_confirmed().await;
+    let topic = format!("{}.claim.events", database.name);
+    assert_eq!(topic::count(&database.services.kafka, &topic), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

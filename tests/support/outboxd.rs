@@ -102,7 +102,12 @@ impl Setup {
 
     /// Reaches Kafka through the proxy, see `OwnKafka::start_behind`.
     pub fn kafka_behind(&mut self, proxy: &Proxy) {
-        self.services.kafka = proxy.address();
+        self.kafka_at(&proxy.address());
+    }
+
+    /// Reaches Kafka at another address than the test itself.
+    pub fn kafka_at(&mut self, address: &str) {
+        self.services.kafka = address.to_owned();
     }
 
     /// The command with all its files written.
@@ -350,6 +355,12 @@ impl Outboxd {
             .await
             .code()
             .expect("it ended by itself")
+    }
+
+    /// Waits for an end by a signal, as at a failpoint.
+    pub async fn dies(&mut self) {
+        let status = eventually("outboxd dies", async || self.child.try_wait().unwrap()).await;
+        assert_eq!(status.code(), None, "it ended by itself: {}", self.log());
     }
 
     /// How it ended, if it did.

@@ -114,10 +114,14 @@ impl OwnKafka {
     /// all its connections go through it; [`Self::address`] goes past it.
     pub fn start_behind(proxy: &Proxy) -> Self {
         let kafka = Self::start_with(&["--proxy", &proxy.port().to_string()]);
-        let port = std::fs::read_to_string(kafka.folder.join("proxied-port"))
-            .expect("the port for the proxy");
-        proxy.aim(&format!("127.0.0.1:{}", port.trim()));
+        proxy.aim(&kafka.second_address());
         kafka
+    }
+
+    /// Of its second listener, which is there for a proxy, or for other settings.
+    pub fn second_address(&self) -> String {
+        let port = std::fs::read_to_string(self.folder.join("proxied-port"));
+        format!("127.0.0.1:{}", port.expect("the second port").trim())
     }
 
     pub fn address(&self) -> String {
@@ -195,6 +199,11 @@ impl OwnPostgres {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The cluster.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
     }
 
     /// The folder with `ca.pem`, `other-ca.pem`, `client.pem` and `client.key`.

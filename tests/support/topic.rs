@@ -8,6 +8,7 @@ use rdkafka::admin::{
 };
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Headers, Message};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
@@ -157,7 +158,14 @@ impl Reader {
 
     /// The next record, if one comes in time.
     pub fn next(&mut self, timeout: Duration) -> Option<Record> {
-        let message = self.consumer.poll(timeout)?.expect("a record");
+        let message = match self.consumer.poll(timeout)? {
+            Ok(message) => message,
+            // Just after a broker was away; the client connects again by itself.
+            Err(KafkaError::MessageConsumption(
+                RDKafkaErrorCode::AllBrokersDown | RDKafkaErrorCode::BrokerTransportFailure,
+            )) => return None,
+            Err(error) => panic!("{}: {error}", self.topic),
+        };
         let headers = message.headers().map_or_else(Vec::new, |headers| {
             headers
                 .iter()
@@ -196,8 +204,16 @@ pub async fn create_replicated(kafka: &str, topic: &str, partitions: i32, broker
 
 /// Makes a topic of one partition that takes no more bytes at once.
 pub async fn create_small(kafka: &str, topic: &str, max_message_bytes: &str) {
-    let topic = NewTopic::new(topic, 1, TopicReplication::Fixed(1));
-    make(kafka, topic.set("max.message.bytes", max_message_bytes)).await;
+    create_set(kafka, topic, 1, &[("max.message.bytes", max_message_bytes)]).await;
+}
+
+/// Makes a topic of one partition, on so many brokers, with these settings.
+pub async fn create_set(kafka: &str, topic: &str, brokers: i32, settings: &[(&str, &str)]) {
+    let mut topic = NewTopic::new(topic, 1, TopicReplication::Fixed(brokers));
+    for (name, value) in settings {
+        topic = topic.set(name, value);
+    }
+    make(kafka, topic).await;
 }
 
 /// Lets a topic take messages of this many bytes.

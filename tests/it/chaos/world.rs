@@ -42,12 +42,8 @@ pub type Effect = Result<String, String>;
 
 impl World {
     /// Everything runs, and outboxd streams.
-    pub async fn start(
-        version: u32,
-        brokers: usize,
-        breaking: Option<&str>,
-    ) -> (Self, TestDatabase) {
-        let postgres = OwnPostgres::start_with(version, &SERVER);
+    pub async fn start(brokers: usize, breaking: Option<&str>) -> (Self, TestDatabase) {
+        let postgres = OwnPostgres::start_with(&SERVER);
         let brokers = match brokers {
             1 => {
                 let proxy = Proxy::new(Framing::Kafka).await;

@@ -252,6 +252,63 @@ async fn a_publication_made_after_the_slot_is_noticed() {
     assert_eq!(outboxd.get("/health/ready").await.0, 200);
 }
 
+/// BR-022: such a slot has no position yet.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_is_still_being_made_is_waited_for() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let name = &database.name;
+    database
+        .execute(&format!("CREATE PUBLICATION {name} FOR TABLE outbox"))
+        .await;
+    // Whoever makes a slot waits for the transactions that are open.
+    let open = database.session().await;
+    open.batch_execute("BEGIN; SELECT pg_current_xact_id()")
+        .await
+        .unwrap();
+    let maker = database.session().await;
+    let making = tokio::spawn({
+        let sql = SLOT.replace("$N", name);
+        async move { maker.batch_execute(&sql).await }
+    });
+    eventually("it is being made", async || {
+        database.slot("slot_name").await
+    })
+    .await;
+    assert_eq!(database.slot("confirmed_flush_lsn").await, None);
+    let mut outboxd = Setup::of(&database).spawn();
+    outboxd.says("is not ready").await;
+    outboxd.ready_becomes(503).await;
+    open.batch_execute("COMMIT").await.unwrap();
+    making.await.unwrap().unwrap();
+    outboxd.says("Streaming ").await;
+    database.event("CLM-1", "{}").await;
+    database.all_confirmed().await;
+    outboxd.ready_becomes(200).await;
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+}
+
+/// BR-028, in the other order: events are written, and the publication is made anew.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publication_made_anew_while_outboxd_was_down_is_noticed() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let name = &database.name;
+    let setup = Setup::of(&database);
+    assert_eq!(setup.start().await.stop().await, 0);
+    database.event("CLM-1", "{}").await;
+    database.execute(&format!("DROP PUBLICATION {name}")).await;
+    database.event("CLM-2", "{}").await;
+    database
+        .execute(&format!("CREATE PUBLICATION {name} FOR TABLE outbox"))
+        .await;
+    let mut outboxd = setup.spawn();
+    outboxd
+        .says("which was made, or made again, after it")
+        .await;
+    let said = outboxd.ready_becomes(503).await;
+    assert!(said.contains("pg_replication_slot_advance"), "{said}");
+    assert!(!database.confirmed(&database.wal_end().await).await);
+}
+
 /// BR-017 has the wait for another outboxd; this is somebody else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slot_held_by_another_program_is_waited_for() {

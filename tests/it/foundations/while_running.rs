@@ -75,6 +75,17 @@ async fn a_renamed_table() {
     .await;
 }
 
+/// Events are kept from growing old by starting a new table; the publication stays with the old one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renamed_table_with_a_new_one_in_its_place() {
+    fails_and_goes_on(
+        "ALTER TABLE outbox RENAME TO outbox_old; CREATE TABLE outbox (LIKE outbox_old INCLUDING ALL)",
+        &["Publication $N is without table public.outbox"],
+        "ALTER PUBLICATION $N SET TABLE outbox",
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_that_is_gone() {
     fails_and_goes_on(
