@@ -21,7 +21,7 @@ use super::watch::Watch;
 use crate::config::{Config, OnFatal, PoisonPolicy};
 use crate::model::{ConfirmedLsn, ErrorClass, Lsn};
 use crate::ops;
-use crate::sink::{Pause, SinkOptions};
+use crate::sink::{Pause, SinkError, SinkOptions};
 use crate::source::postgres::ReplicationStream;
 
 /// While failed, the cause is looked at again this often.
@@ -143,6 +143,8 @@ pub(super) struct Connector<'c> {
     refused: Refused,
     /// How many records the next producer is to be handed one by one.
     one_by_one: usize,
+    /// What the next producer is opened with: as configured, and what was learnt of topics.
+    sink: SinkOptions,
     /// The event that stopped the connector: its transaction's commit position.
     stopped_at: Option<Lsn>,
     /// The event to be passed over, where that is all that is to be done.
@@ -171,6 +173,7 @@ impl<'c> Connector<'c> {
             rewound_by: None,
             refused: Refused::default(),
             one_by_one: 0,
+            sink: config.sink.clone(),
             stopped_at: None,
             skipping,
         }
@@ -203,7 +206,7 @@ impl<'c> Connector<'c> {
         let delivery = match &mut self.delivery {
             Some(delivery) => delivery,
             empty => empty.insert(Delivery::open(
-                &self.config.sink,
+                &self.sink,
                 &self.config.delivery,
                 self.told.clone(),
                 self.rewound_by.take(),
@@ -276,12 +279,19 @@ impl<'c> Connector<'c> {
                 );
             }
             delivery.close().await;
+            if let RelayError::Sink(SinkError::Refused(failure)) = error
+                && let Some((topic, bytes)) = self.sink.fit_batches(failure).await
+            {
+                tracing::warn!(
+                    "Topic {topic} takes {bytes} bytes at once (max.message.bytes); batches are kept below that from now on."
+                );
+            }
             return Ok(());
         }
         delivery.disconnected();
         self.delivery = Some(match delivery.is_finished_by_one() {
             true => delivery
-                .renewed(&self.config.sink, &self.config.delivery)
+                .renewed(&self.sink, &self.config.delivery)
                 .await
                 .map_err(|error| RunError::Stopped(error.into()))?,
             false => delivery,

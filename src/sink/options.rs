@@ -1,3 +1,5 @@
+use super::{DeliveryFailure, kafka};
+
 /// Where records go (`outboxd.sink.type`).
 #[derive(Debug, Clone)]
 pub enum SinkOptions {
@@ -16,6 +18,18 @@ pub struct KafkaOptions {
     pub bootstrap_servers: String,
     /// Further properties under librdkafka's names, passed on as they are. May hold secrets.
     pub properties: Vec<(String, String)>,
+}
+
+impl SinkOptions {
+    /// Learns from a refusal: where a batch was too large for its topic, batches are kept below
+    /// what the topic takes from the next opening on. The topic and that size in bytes, if that
+    /// changes anything. Asks the brokers, for a few seconds at most.
+    pub async fn fit_batches(&mut self, failure: &DeliveryFailure) -> Option<(String, usize)> {
+        match self {
+            Self::Kafka(options) => kafka::fit_batches(options, failure).await,
+            Self::Stdout | Self::Null => None,
+        }
+    }
 }
 
 /// Shows property names only: values can be secrets.

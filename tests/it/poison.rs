@@ -131,6 +131,48 @@ async fn a_record_too_large_goes_to_the_dead_letter_topic_and_the_rest_goes_on()
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }
 
+/// The broker holds whole batches against the topic's limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn records_that_are_too_large_only_together_go_in_smaller_batches() {
+    let database = TestDatabase::with_outbox(Services::shared()).await;
+    let kafka = &database.services.kafka;
+    let topic = format!("{}.claim.events", database.name);
+    topic::create_small(kafka, &topic, SMALL).await;
+    let mut setup = Setup::of(&database);
+    // Time enough for a batch to grow.
+    setup.set("producer.override.linger.ms", "50");
+    let mut outboxd = setup.start().await;
+    for from in [1, 501] {
+        let write = format!(
+            "INSERT INTO outbox SELECT gen_random_uuid(), 'claim', 'k', 't', jsonb_build_object('n', n)
+             FROM generate_series({from}, {from} + 499) AS n"
+        );
+        database.execute(&write).await;
+        database.all_confirmed().await;
+    }
+    let log = outboxd.log();
+    assert!(
+        log.contains(&format!("Topic {topic} takes {SMALL} bytes")),
+        "{log}"
+    );
+    assert_eq!(
+        log.matches("records in flight was refused").count(),
+        1,
+        "{log}"
+    );
+    let mut seen = std::collections::BTreeSet::new();
+    let first: Vec<u64> = numbers(&topic::read_all(kafka, &topic))
+        .into_iter()
+        .filter(|number| seen.insert(*number))
+        .collect();
+    assert_eq!(first, (1..=1000).collect::<Vec<_>>());
+    assert_eq!(
+        outboxd.metric("outboxd_poison_events_total").await,
+        Some(0.0)
+    );
+    assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
+}
+
 /// The producer has a limit of its own: nothing that is in flight has to come again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_over_the_producers_own_limit_is_known_before_it_is_sent() {

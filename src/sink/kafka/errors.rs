@@ -16,6 +16,7 @@ pub struct DeliveryFailure {
     class: ErrorClass,
     pause: Pause,
     rank: Rank,
+    too_large_for: Option<String>,
 }
 
 /// How long to wait before the next producer tries again.
@@ -42,9 +43,14 @@ impl DeliveryFailure {
     /// A record was refused.
     pub(super) fn of_record(error: &KafkaError, topic: &str) -> Self {
         let what = format!("a record for topic {topic} was not delivered");
-        match error.rdkafka_error_code() {
-            Some(code) => Self::judged(code, what, code.to_string()),
-            None => Self::judged(RDKafkaErrorCode::Unknown, what, error.to_string()),
+        let (code, reason) = match error.rdkafka_error_code() {
+            Some(code) => (code, code.to_string()),
+            None => (RDKafkaErrorCode::Unknown, error.to_string()),
+        };
+        let is_too_large = code == RDKafkaErrorCode::MessageSizeTooLarge;
+        Self {
+            too_large_for: is_too_large.then(|| topic.to_owned()),
+            ..Self::judged(code, what, reason)
         }
     }
 
@@ -72,7 +78,13 @@ impl DeliveryFailure {
             class,
             pause,
             rank: rank(code),
+            too_large_for: None,
         }
+    }
+
+    /// The topic that takes no batch as large as the record's was.
+    pub(super) fn too_large_for(&self) -> Option<&str> {
+        self.too_large_for.as_deref()
     }
 
     /// What to do about it (rule R9).

@@ -144,6 +144,24 @@ async fn creates_topics(config: &ClientConfig, broker: i32, patience: Duration) 
     entry.value.as_ref()?.parse().ok()
 }
 
+/// What a topic takes at once (`max.message.bytes`); `None` where the brokers do not tell.
+pub(super) async fn max_message_bytes(
+    options: &KafkaOptions,
+    topic: &str,
+    patience: Duration,
+) -> Option<usize> {
+    let config = settings::client_config(options);
+    let client = AdminClient::<DefaultClientContext>::from_config(&config).ok()?;
+    let options = AdminOptions::new().request_timeout(Some(patience));
+    let described = client
+        .describe_configs(&[ResourceSpecifier::Topic(topic)], &options)
+        .await
+        .ok()?;
+    let of_topic = described.into_iter().next()?.ok()?;
+    let entry = of_topic.get("max.message.bytes")?;
+    entry.value.as_ref()?.parse().ok()
+}
+
 /// Keeps what the client's thread complains of, each code once.
 #[derive(Default)]
 struct Troubles {

@@ -9,6 +9,7 @@ mod settings;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rdkafka::ClientConfig;
 use rdkafka::config::FromClientConfigAndContext;
@@ -106,6 +107,20 @@ impl Drop for KafkaSink {
         self.producer
             .purge(PurgeConfig::default().queue().inflight());
     }
+}
+
+/// How long the brokers are asked for a topic's settings.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where a batch was refused for its size, keeps batches below what its topic takes from the
+/// next producer on; the topic and that size, if they could be larger until now.
+pub(super) async fn fit_batches(
+    options: &mut KafkaOptions,
+    failure: &DeliveryFailure,
+) -> Option<(String, usize)> {
+    let topic = failure.too_large_for()?;
+    let limit = inspect::max_message_bytes(options, topic, PATIENCE).await?;
+    settings::keep_batches_below(options, limit).then(|| (topic.to_owned(), limit))
 }
 
 /// The version of the bundled librdkafka, such as `2.12.1`.

@@ -30,6 +30,29 @@ const FIXED: [(&str, &str); 8] = [
     ("delivery.report.only.error", "false"),
 ];
 
+/// `batch.size` where nobody sets it: the client library's default.
+const BATCH_SIZE: usize = 1_000_000;
+/// What a batch has beside its records.
+const BATCH_OVERHEAD: usize = 128;
+
+/// Keeps batches below what a topic takes at once; whether they could be larger until now.
+///
+/// The broker holds a whole batch, and not each record, against `max.message.bytes`; unlike the
+/// Java client, librdkafka does not send a batch that was refused in parts.
+pub(super) fn keep_batches_below(options: &mut KafkaOptions, max_message_bytes: usize) -> bool {
+    let set = |(name, value): &(String, String)| {
+        (name == "batch.size").then(|| value.trim().parse::<usize>().ok())?
+    };
+    let batch_size = options.properties.iter().rev().find_map(set);
+    let fits = max_message_bytes.saturating_sub(BATCH_OVERHEAD).max(1);
+    let is_larger = batch_size.unwrap_or(BATCH_SIZE) > fits;
+    if is_larger {
+        let property = ("batch.size".to_owned(), fits.to_string());
+        options.properties.push(property);
+    }
+    is_larger
+}
+
 /// The producer's whole configuration.
 pub(super) fn client_config(options: &KafkaOptions) -> ClientConfig {
     let mut config = ClientConfig::new();
@@ -68,6 +91,19 @@ mod tests {
         assert_eq!(config.get("acks"), Some("all"));
         assert_eq!(config.get("message.timeout.ms"), Some("0"));
         assert_eq!(config.get("linger.ms"), Some("20"));
+    }
+
+    #[test]
+    fn batches_are_kept_below_what_a_topic_takes() {
+        let mut options = KafkaOptions {
+            bootstrap_servers: "localhost:9092".to_owned(),
+            properties: Vec::new(),
+        };
+        assert!(!keep_batches_below(&mut options, 1_048_588));
+        assert!(keep_batches_below(&mut options, 3000));
+        assert!(!keep_batches_below(&mut options, 3000));
+        assert!(!keep_batches_below(&mut options, 5000));
+        assert_eq!(client_config(&options).get("batch.size"), Some("2872"));
     }
 
     #[test]
