@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use crate::support::cluster::OwnCluster;
 use crate::support::database::TestDatabase;
-use crate::support::eventually;
 use crate::support::outboxd::Setup;
 use crate::support::second_slot::SecondSlot;
 use crate::support::services::Services;
 use crate::support::topic::{self, Record};
+use crate::support::{eventually, first_copies};
 
 const SLOW: &str = "slow";
 
@@ -81,11 +81,8 @@ async fn later_acknowledgements_of_another_topic_confirm_nothing_past_an_event_i
     database.all_confirmed().await;
     // The leader may have had what the process that was killed had sent, without acknowledging it.
     let of_slow = keys(&topic::read_all(&kafka, &slow));
-    let once = ["A1", "A2"];
-    assert!(
-        of_slow == once || of_slow == [once, once].concat(),
-        "{of_slow:?}"
-    );
+    assert!(of_slow.len() <= 4, "{of_slow:?}");
+    assert_eq!(first_copies(of_slow), ["A1", "A2"]);
     let of_fast = topic::read_all(&kafka, &fast);
     let ids: BTreeSet<String> = of_fast.iter().map(Record::id).collect();
     assert_eq!(ids.len(), 50);

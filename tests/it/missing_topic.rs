@@ -1,6 +1,7 @@
 //! A topic that is missing, or that outboxd may not write to, holds its events up and loses none.
 
 use crate::support::database::TestDatabase;
+use crate::support::first_copies;
 use crate::support::outboxd::Setup;
 use crate::support::services::{OwnKafka, Services};
 use crate::support::topic::{self, Record};
@@ -54,10 +55,8 @@ async fn holds_its_events_up(
     assert_eq!(keys(kafka, &second), ["2", "3"]);
     // What was in flight with it may have come again, once, to see which it is.
     let of_first = keys(kafka, &first);
-    assert!(
-        of_first == ["1", "4"] || of_first == ["1", "4", "1", "4"],
-        "{of_first:?}"
-    );
+    assert!(of_first.len() <= 4, "{of_first:?}");
+    assert_eq!(first_copies(of_first), ["1", "4"]);
     assert_eq!(outboxd.stop().await, 0, "{}", outboxd.log());
 }
 

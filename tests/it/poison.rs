@@ -2,10 +2,10 @@
 //! topic; nothing overtakes it, nothing is lost, and nothing comes twice.
 
 use crate::support::database::TestDatabase;
-use crate::support::eventually;
 use crate::support::outboxd::Setup;
 use crate::support::services::Services;
 use crate::support::topic::{self, Record};
+use crate::support::{eventually, first_copies};
 
 /// What a topic of these tests takes at once.
 const SMALL: &str = "3000";
@@ -61,11 +61,7 @@ async fn a_record_too_large_stops_before_it_and_goes_on_when_the_limit_is_raised
     database.all_confirmed().await;
     let records = topic::read_all(kafka, &topic);
     // Those that were in flight with it may have come again; each first copy is in its order.
-    let mut seen = std::collections::BTreeSet::new();
-    let first: Vec<u64> = numbers(&records)
-        .into_iter()
-        .filter(|number| seen.insert(*number))
-        .collect();
+    let first = first_copies(numbers(&records));
     println!(
         "limit raised: {} records of {} events",
         records.len(),
@@ -88,12 +84,8 @@ async fn a_record_too_large_goes_to_the_dead_letter_topic_and_the_rest_goes_on()
     let mut outboxd = setup.start().await;
     database.execute(WRITE).await;
     database.all_confirmed().await;
-    let mut seen = std::collections::BTreeSet::new();
     let records = topic::read_all(kafka, &topic);
-    let first: Vec<u64> = numbers(&records)
-        .into_iter()
-        .filter(|number| seen.insert(*number))
-        .collect();
+    let first = first_copies(numbers(&records));
     let expected: Vec<u64> = (1..=100).filter(|number| *number != 52).collect();
     assert_eq!(first, expected);
 
@@ -160,11 +152,7 @@ async fn records_that_are_too_large_only_together_go_in_smaller_batches() {
         1,
         "{log}"
     );
-    let mut seen = std::collections::BTreeSet::new();
-    let first: Vec<u64> = numbers(&topic::read_all(kafka, &topic))
-        .into_iter()
-        .filter(|number| seen.insert(*number))
-        .collect();
+    let first = first_copies(numbers(&topic::read_all(kafka, &topic)));
     assert_eq!(first, (1..=1000).collect::<Vec<_>>());
     assert_eq!(
         outboxd.metric("outboxd_poison_events_total").await,

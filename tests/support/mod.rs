@@ -37,3 +37,11 @@ pub async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) 
 async fn pause() {
     tokio::time::sleep(Duration::from_millis(20)).await;
 }
+
+/// What comes first of each, in order: without what came again.
+pub fn first_copies<T: Ord + Clone>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = std::collections::BTreeSet::new();
+    all.into_iter()
+        .filter(|one| seen.insert(one.clone()))
+        .collect()
+}
